@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from branch_mpc.robot import Articulation
+from branch_mpc.robot.articulation import Articulation
 
 ROUNDING = 1e-6
 """Relative excess over a limit that counts as rounding (commands may travel as float32), not as a violation."""
