@@ -1,0 +1,6 @@
+"""The CPU baseline: SQP with Pinocchio terms and OSQP, on the same problem as the device."""
+
+from branch_mpc.baseline.controller import OsqpController, OsqpResult, OsqpTimes
+from branch_mpc.baseline.quadratic_program import OsqpSettings
+
+__all__ = ["OsqpController", "OsqpResult", "OsqpSettings", "OsqpTimes"]
