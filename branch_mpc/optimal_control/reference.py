@@ -80,7 +80,7 @@ class Figure8(Lissajous):
     yaw: float = math.pi / 4.0
 
 
-def figure8_for(robot_name: str, tool: np.ndarray, period: float = 6.0, reach: float = 0.8) -> Lissajous:
+def figure8_for(robot_name: str, tool: np.ndarray | None = None, period: float = 6.0, reach: float = 0.8) -> Lissajous:
     """Return the figure-8 that a robot can draw.
 
     The Indy7 draws GATO's figure. The iiwa14 draws the smaller loop of GATO's comparison of solvers
@@ -89,19 +89,21 @@ def figure8_for(robot_name: str, tool: np.ndarray, period: float = 6.0, reach: f
 
     Args:
         robot_name: Name of the robot.
-        tool: Tool position at the start [m], shape (3,).
+        tool: Tool position at the start [m], shape (3,); the two named robots do without.
         period: Time of one loop [s].
         reach: Distance from the base that the tool can reach [m].
 
     Raises:
-        TargetError: A number that is not finite, or a period that is not positive.
+        TargetError: A number that is not finite, a period that is not positive, or another robot without `tool`.
     """
     if robot_name == "indy7":
         return Figure8(period=period)
     if robot_name == "iiwa14":
         return Lissajous(period=period, center=(0.5077, 0.0, 0.511), first=(0.15, 0.0, 0.0), second=(0.0, 0.0, 0.075))
+    if tool is None:
+        raise TargetError(f"robot '{robot_name}' has no figure of its own", "give the tool position about which it draws")
     size = min(1.0, reach / 0.8)
-    x, y, z = (float(value) for value in tool)
+    x, y, z = (float(value) for value in _point(tool))
     return Lissajous(period=period, center=(x, y, z), first=(0.15 * size, 0.0, 0.0), second=(0.0, 0.0, 0.075 * size))
 
 

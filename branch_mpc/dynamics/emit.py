@@ -1,0 +1,81 @@
+"""Straight-line code from traced scalars: C++ for Warp native functions, Python for the host."""
+
+from collections.abc import Mapping, Sequence
+
+from branch_mpc.dynamics.expression import Number, Scalar, live
+
+CPP_TYPE = {"float32": "float", "float64": "double"}
+
+
+def cpp(outputs: Sequence[tuple[str, Number]], loads: Mapping[str, str], dtype: str = "float32") -> str:
+    """C++ statements that compute the outputs.
+
+    Args:
+        outputs: (lvalue, scalar) pairs, stored as soon as they are known.
+        loads: C++ expression of each input name.
+        dtype: 'float32' or 'float64'.
+    """
+    kind = CPP_TYPE[dtype]
+
+    def literal(value: float) -> str:
+        text = repr(value)
+        text += "f" if dtype == "float32" else ""
+        return text if value >= 0 else f"({text})"
+
+    return "\n".join(
+        _statements(
+            outputs, loads, literal, declare=f"const {kind} {{name}} = {{value}};", store="{name} = {value};", call="wp::{function}({x})"
+        )
+    )
+
+
+def python(outputs: Sequence[tuple[str, Number]], loads: Mapping[str, str]) -> list[str]:
+    """Python statements that compute the outputs in float64; `sin` and `cos` are names of the caller's scope."""
+    return _statements(
+        outputs, loads, lambda value: f"({value!r})", declare="{name} = {value}", store="{name} = {value}", call="{function}({x})"
+    )
+
+
+def _statements(outputs, loads, literal, *, declare: str, store: str, call: str) -> list[str]:  # noqa: ANN001
+    scalars = [value for _, value in outputs if isinstance(value, Scalar)]
+    lines = [store.format(name=name, value=literal(float(value))) for name, value in outputs if not isinstance(value, Scalar)]
+    if not scalars:
+        return lines
+    graph = scalars[0].graph
+    order = live(scalars)
+    uses = dict.fromkeys(order, 0)
+    for index in order:
+        for operand in graph.operands[index]:
+            uses[operand] += 1
+    stores: dict[int, list[str]] = {}
+    for name, value in outputs:
+        if isinstance(value, Scalar):
+            stores.setdefault(value.index, []).append(name)
+    text: dict[int, str] = {}
+    for index in order:
+        operation, operands = graph.operation[index], [text[operand] for operand in graph.operands[index]]
+        if operation == "constant":
+            text[index] = literal(graph.value[index])
+        elif operation == "input":
+            text[index] = f"in_{graph.value[index]}"
+            lines.append(declare.format(name=text[index], value=loads[graph.value[index]]))
+        else:
+            value = _value(operation, operands, literal, call)
+            if uses[index] == 1 and index not in stores and operation in ("mul", "neg"):
+                text[index] = f"({value})"  # a product used once stays in its sum, where it becomes a fused multiply-add
+            else:
+                text[index] = f"t{index}"
+                lines.append(declare.format(name=text[index], value=value))
+        lines.extend(store.format(name=name, value=text[index]) for name in stores.get(index, ()))
+    return lines
+
+
+def _value(operation: str, x: list[str], literal, call: str) -> str:  # noqa: ANN001
+    infix = {"add": "+", "sub": "-", "mul": "*"}
+    if operation in infix:
+        return f"{x[0]} {infix[operation]} {x[1]}"
+    if operation == "neg":
+        return f"-{x[0]}"
+    if operation == "reciprocal":
+        return f"{literal(1.0)} / {x[0]}"
+    return call.format(function=operation, x=x[0])
