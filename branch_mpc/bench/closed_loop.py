@@ -33,6 +33,11 @@ class Planner(Protocol):
 class Gate(Protocol):
     """The part of `branch_mpc.guard.Guard` that a loop uses."""
 
+    cold: bool
+
+    def activate(self, now: float) -> None:
+        """Take charge."""
+
     def observe(self, sample: JointSample, now: float) -> object:
         """Take a measurement."""
 
@@ -85,6 +90,8 @@ class Lockstep:
     guard: Gate
     reference: Reference
     push: Push = field(default_factory=Push)
+    period: float = 0.01
+    """Control period [s]."""
     prestream: float = 0.0
     """How long the guard watches the arm on its brakes before time 0 [s]."""
     _torque: np.ndarray = field(init=False, repr=False)
@@ -104,20 +111,20 @@ class Lockstep:
         Raises:
             TargetError: A target that is not finite; nothing was sent for it.
         """
-        step = self.planner.settings.step
-        self._prestream(step)
-        self.planner.reset(self._sample(0.0))
-        for tick in range(math.ceil(duration / step - 1e-9)):
-            self._tick(tick * step)
+        self._prestream()
+        for tick in range(math.ceil(duration / self.period - 1e-9)):
+            self._tick(tick * self.period)
             if tell is not None:
-                tell(tick * step, float(np.linalg.norm(self._rows[-1][4] - self._rows[-1][5])))
-        return self._recording(approach, step)
+                tell(tick * self.period, float(np.linalg.norm(self._rows[-1][4] - self._rows[-1][5])))
+        return self._recording(approach)
 
-    def _prestream(self, step: float) -> None:
+    def _prestream(self) -> None:
         """Show the guard an arm at rest on its brakes, before time 0, until it is ready to hold it."""
-        for tick in range(round(self.prestream / step), 0, -1):
-            self.guard.observe(self._sample(-tick * step), -tick * step)
-            self.guard.command(-tick * step)
+        ticks = math.ceil(self.prestream / self.period) + 2
+        self.guard.activate(-ticks * self.period)
+        for tick in range(ticks, 0, -1):
+            self.guard.observe(self._sample(-tick * self.period), -tick * self.period)
+            self.guard.command(-tick * self.period)
 
     def _sample(self, time: float) -> JointSample:
         return JointSample(time, self.plant.position.copy(), self.plant.velocity.copy())
@@ -128,6 +135,8 @@ class Lockstep:
         if not np.isfinite(targets).all():
             raise TargetError(f"target at {time:.3f} s is not finite", "give a reference of finite positions [m]")
         self.guard.observe(sample, time)
+        if self.guard.cold:
+            self.planner.reset(sample)
         plan = self.planner.step(sample, time, targets)
         self.guard.plan(plan, time)
         command = self.guard.command(time)
@@ -139,9 +148,9 @@ class Lockstep:
         self.planner.sent(time, torque)
         self.plant.wrench = self.push.wrench(time)
         self.plant.apply(torque)
-        self.plant.advance(settings.step)
+        self.plant.advance(self.period)
 
-    def _recording(self, approach: float, period: float) -> Recording:
+    def _recording(self, approach: float) -> Recording:
         n = self.articulation.dof
         time, position, velocity, torque, tool, target, plans, modes = zip(*self._rows, strict=True) if self._rows else ((),) * 8
         motion = Motion(
@@ -152,7 +161,7 @@ class Lockstep:
             tool=np.array(tool).reshape(-1, 3),
             target=np.array(target).reshape(-1, 3),
         )
-        return Recording(self.articulation, motion, solves_of(np.array(time), plans, modes), approach, period)
+        return Recording(self.articulation, motion, solves_of(np.array(time), plans, modes), approach, self.period)
 
 
 def solves_of(time: np.ndarray, plans: tuple[Plan, ...], modes: tuple[str, ...]) -> Solves:

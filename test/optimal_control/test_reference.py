@@ -82,6 +82,8 @@ def test_other_robots_draw_about_their_tool() -> None:
         lambda: Hold(np.zeros(2)),
         lambda: Approach(np.array([math.nan, 0.0, 0.0]), Figure8()),
         lambda: Approach(START, Figure8(), duration=0.0),
+        lambda: figure8_for("somebody's arm"),
+        lambda: figure8_for("somebody's arm", np.full(3, math.nan)),
     ],
 )
 def test_bad_numbers_are_refused(make: Callable[[], object]) -> None:
