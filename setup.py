@@ -57,8 +57,8 @@ def interfaces_wanted() -> bool:
         raise SystemExit(f"BRANCH_MPC_INTERFACES is '{mode}'; choose on, off or auto")
     rosidl = any((prefix / "share/rosidl_default_generators/cmake").is_dir() for prefix in ros_prefixes())
     if mode == "on" and not (rosidl and tool("cmake")):
-        missing = "cmake" if rosidl else "a ROS 2 prefix with rosidl_default_generators"
-        raise SystemExit(f"BRANCH_MPC_INTERFACES=on, but {missing} was not found; pip install -r requirements/ros-build.txt, or source ROS 2")
+        missing = "no cmake" if rosidl else "no ROS 2 prefix with rosidl_default_generators"
+        raise SystemExit(f"BRANCH_MPC_INTERFACES=on, but {missing}; pip install -r requirements/ros-build.txt, or source ROS 2")
     return mode != "off" and rosidl and tool("cmake") is not None
 
 

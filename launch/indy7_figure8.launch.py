@@ -92,7 +92,8 @@ def overrides(given: dict[str, str]) -> dict[str, object]:
             try:
                 values[name] = kind(given[name])
             except ValueError:
-                raise ValueError(f"launch argument {name}:={given[name]} is not {'a number' if kind is float else 'a whole number'}") from None
+                expected = "a number" if kind is float else "a whole number"
+                raise ValueError(f"launch argument {name}:={given[name]} is not {expected}") from None
     return values
 
 
