@@ -88,7 +88,9 @@ def _check_size(robot: Articulation, source: str) -> None:
 
 def _check_shapes(robot: Articulation, source: str) -> None:
     n = robot.dof
-    shapes: dict[str, tuple[int, ...]] = {name: (n,) for name in ("mass", "velocity_limit", "effort_limit", "position_lower", "position_upper")}
+    shapes: dict[str, tuple[int, ...]] = {
+        name: (n,) for name in ("mass", "velocity_limit", "effort_limit", "position_lower", "position_upper")
+    }
     shapes |= {name: (n, 3) for name in ("translation", "axis", "center_of_mass")}
     shapes |= {"rotation": (n, 3, 3), "inertia": (n, 3, 3), "tool_rotation": (3, 3), "tool_translation": (3,), "gravity": (3,)}
     for name, shape in shapes.items():

@@ -78,7 +78,7 @@ def vector(element: Element | None, key: str, default: tuple[float, ...], where:
         return np.array(default)
     words = text.split()
     if len(words) != 3:
-        raise RobotError(f"{where} has {key}=\"{text}\"", f"give three numbers, {key}=\"0 0 0\"")
+        raise RobotError(f'{where} has {key}="{text}"', f'give three numbers, {key}="0 0 0"')
     return np.array([_finite(word, key, where) for word in words])
 
 
@@ -86,7 +86,7 @@ def _finite(text: str, key: str, where: str) -> float:
     try:
         value = float(text)
     except ValueError as error:
-        raise RobotError(f"{where} has {key}=\"{text}\", which is not a number", "write it as 1.5 or 1.5e-3") from error
+        raise RobotError(f'{where} has {key}="{text}", which is not a number', "write it as 1.5 or 1.5e-3") from error
     if not math.isfinite(value):
-        raise RobotError(f"{where} has {key}=\"{text}\"", "give a finite number")
+        raise RobotError(f'{where} has {key}="{text}"', "give a finite number")
     return value

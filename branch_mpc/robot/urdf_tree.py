@@ -140,7 +140,7 @@ def _check_bodies(tree: UrdfTree) -> None:
         names = ", ".join(f"'{link}'" for link in massless)
         raise RobotError(
             f"{tree.source}: no mass or inertia for moving link{'s' if len(massless) > 1 else ''} {names}",
-            "add <inertial> with <mass> and <inertia> (or set its joint to type=\"fixed\")",
+            'add <inertial> with <mass> and <inertia> (or set its joint to type="fixed")',
         )
 
 
