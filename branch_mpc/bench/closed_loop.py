@@ -51,10 +51,16 @@ class Gate(Protocol):
 class Plant(Protocol):
     """The part of `branch_mpc.plant.SimulatedArm` that a loop uses."""
 
-    time: float
-    position: np.ndarray
-    velocity: np.ndarray
     wrench: np.ndarray
+    """World wrench on the tool (force, moment) [N, Nm], shape (6,)."""
+
+    @property
+    def position(self) -> np.ndarray:
+        """Joint positions [rad | m], shape (n,)."""
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """Joint velocities [rad/s | m/s], shape (n,)."""
 
     def apply(self, torque: np.ndarray) -> None:
         """Hold a torque [Nm | N], shape (n,), from now on."""

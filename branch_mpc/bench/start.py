@@ -1,0 +1,65 @@
+"""Where a run begins: the start configuration of a robot and the figure that it can draw from there."""
+
+import numpy as np
+
+from branch_mpc.dynamics.host import HostDynamics
+from branch_mpc.errors import RobotError
+from branch_mpc.optimal_control.reference import Approach, Lissajous, figure8_for
+from branch_mpc.robot.library import ready_configuration, robot_names
+
+CANDIDATES = 400
+"""Configurations tried for a robot that has no start of its own."""
+HOLDABLE = 0.5
+"""Largest part of an effort limit that gravity may take at the start."""
+
+
+def start_configuration(robot: str, dynamics: HostDynamics) -> np.ndarray:
+    """Return a configuration to start from [rad | m], shape (n,).
+
+    The shipped robots have one. For any other, the best of a fixed series of configurations: the one that can
+    move the tool fastest in its slowest direction, among those that the joints can hold against gravity.
+
+    Args:
+        robot: Name of the robot, or the path it was loaded from.
+        dynamics: Its kinematics and gravity torques.
+
+    Raises:
+        RobotError: No configuration was found that the joints can hold and from which the tool can move in every direction.
+    """
+    if robot in robot_names():
+        return ready_configuration(robot)
+    arm = dynamics.articulation
+    bounded = np.isfinite(arm.position_upper) & np.isfinite(arm.position_lower)
+    lower, upper = np.where(bounded, arm.position_lower, -np.pi), np.where(bounded, arm.position_upper, np.pi)
+    middle, half = 0.5 * (lower + upper), np.minimum(0.4 * (upper - lower), 0.5 * np.pi)
+    series = middle + half * np.random.default_rng(0).uniform(-1.0, 1.0, (CANDIDATES, arm.dof))
+    best = max(series, key=lambda q: _agility(q, dynamics))
+    if _agility(best, dynamics) <= 0.0:
+        raise RobotError(
+            f"robot '{arm.name}' has no start from which its tool can move in every direction under half its torque limits",
+            "a position-tracking arm needs three joints or more; check axes, masses and effort limits",
+        )
+    return best
+
+
+def reach(q: np.ndarray, dynamics: HostDynamics) -> float:
+    """Return how far the tool is from the first joint at q [m], shape (n,)."""
+    return float(np.linalg.norm(dynamics.tool(q)[0] - dynamics.articulation.translation[0]))
+
+
+def figure_from(robot: str, q: np.ndarray, dynamics: HostDynamics, period: float, approach: float) -> Approach:
+    """Return the reference of a run that starts at q, shape (n,): the approach, then the robot's figure-8.
+
+    Raises:
+        TargetError: A period or an approach that is not a positive number.
+    """
+    tool = dynamics.tool(q)[0]
+    figure: Lissajous = figure8_for(robot, tool, period, reach(q, dynamics))
+    return Approach(tool, figure, approach)
+
+
+def _agility(q: np.ndarray, dynamics: HostDynamics) -> float:
+    """Smallest singular value of the translational Jacobian; -1 where gravity takes too much torque."""
+    if (np.abs(dynamics.gravity(q)) > HOLDABLE * dynamics.articulation.effort_limit).any():
+        return -1.0
+    return float(np.linalg.svd(dynamics.jacobian(q)[:3], compute_uv=False)[-1]) if dynamics.articulation.dof >= 3 else -1.0

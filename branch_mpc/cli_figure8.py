@@ -1,0 +1,132 @@
+"""`branch_mpc figure8`: the arm draws a figure-8 in closed loop; a table, a JSON object and a picture come out."""
+
+import argparse
+import dataclasses
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from branch_mpc.bench.closed_loop import Push
+from branch_mpc.bench.figure import check_picture, save_picture
+from branch_mpc.bench.plain_run import FigureRun, run_lockstep
+from branch_mpc.bench.progress import Progress
+from branch_mpc.bench.record import Recording, metrics
+from branch_mpc.bench.table import format_table, to_json
+from branch_mpc.cli_options import add_settings, settings_of
+from branch_mpc.errors import SettingError
+
+LONGEST = 3600.0
+"""Longest run [s]: the recording is kept in memory."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "figure8",
+        help="draw a figure-8 in closed loop",
+        description="The arm approaches a figure-8 for 2 s and draws it, as ROS 2 nodes over DDS, or in one process with --no-ros.",
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    add_settings(parser)
+    parser.add_argument("--batch", type=int, metavar="M", help="disturbance hypotheses (default 8)")
+    group = parser.add_argument_group("run")
+    group.add_argument("--no-ros", action="store_true", help="one process, in lockstep: the plant waits for every command")
+    group.add_argument("--no-plant", action="store_true", help="use the robot that publishes joint_states instead of the simulated one")
+    group.add_argument("--duration", type=float, metavar="S", help="time on the figure, after the approach (default: one period)")
+    group.add_argument("--period", type=float, default=6.0, metavar="S", help="time of one figure (default 6)")
+    group.add_argument("--approach", type=float, default=2.0, metavar="S", help="time from the start pose to the figure (default 2)")
+    group.add_argument("--push", metavar='"FX FY FZ"', help="unmodelled world force on the tool [N], such as '0 0 -50'")
+    group.add_argument("--push-at", type=float, default=0.0, metavar="S", help="when the push begins (default 0, the start of the approach)")
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print one JSON object as the last line instead of the table")
+    output.add_argument("--out", type=Path, default=Path("out/figure8.png"), metavar="FILE", help="picture (default out/figure8.png)")
+    output.add_argument("--no-picture", action="store_true", help="draw no picture")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    what = figure_run(options)
+    if not options.no_picture:
+        check_picture(options.out)
+    progress = Progress()
+    try:
+        recording = record(options, what, progress)
+        progress.close()
+        report(recording, options)
+    finally:
+        progress.close()
+    return 0
+
+
+def record(options: argparse.Namespace, what: FigureRun, progress: Progress) -> Recording:
+    """Run the closed loop, with ROS or without."""
+    if options.no_ros:
+        if options.no_plant:
+            raise SettingError("--no-plant was given with --no-ros", "leave one of them out: without ROS only the simulated robot exists")
+        return run_lockstep(what, progress)
+    from branch_mpc.bench.ros_run import run_ros  # noqa: PLC0415 (imports rclpy)
+
+    return run_ros(what, options, progress)
+
+
+def report(recording: Recording, options: argparse.Namespace) -> None:
+    """Write the picture, then the table or the JSON object."""
+    results = metrics(recording)
+    if not options.no_picture:
+        results["picture"] = str(save_picture(recording, options.out))
+        print(f"picture: {results['picture']}", file=sys.stderr)
+    print(to_json(results) if options.json else format_table(results), flush=True)
+
+
+def figure_run(options: argparse.Namespace) -> FigureRun:
+    """Return what the options ask for.
+
+    Raises:
+        SettingError: A parameter or an option that is wrong.
+    """
+    settings = settings_of(options)
+    duration = options.period if options.duration is None else options.duration
+    for name, value in (("period", options.period), ("approach", options.approach), ("duration", duration)):
+        if not (math.isfinite(value) and 0.0 < value <= LONGEST):
+            raise SettingError(f"--{name} is {value:g}", f"give a number of seconds over 0 and at most {LONGEST:g}")
+    push = Push() if options.push is None else Push(force(options.push), start_of_push(options.push_at))
+    return dataclasses.replace(
+        FigureRun(),
+        robot=settings.robot,
+        tool=settings.tool or None,
+        mpc=settings.mpc,
+        guard=settings.guard,
+        rate=settings.rate,
+        period=options.period,
+        approach=options.approach,
+        duration=duration,
+        push=push,
+    )
+
+
+def force(text: str) -> tuple[float, float, float]:
+    """Return the three numbers of --push [N].
+
+    Raises:
+        SettingError: Not three finite numbers.
+    """
+    try:
+        values = tuple(float(word) for word in text.replace(",", " ").split())
+    except ValueError:
+        values = ()
+    if len(values) != 3 or not all(math.isfinite(value) for value in values):
+        raise SettingError(f"--push is '{text}'", "give three finite numbers [N], for example --push '0 0 -50'")
+    return values[0], values[1], values[2]
+
+
+def start_of_push(seconds: float) -> float:
+    """Return --push-at [s].
+
+    Raises:
+        SettingError: Not a finite number.
+    """
+    if not math.isfinite(seconds):
+        raise SettingError(f"--push-at is {seconds:g}", "give a time in seconds")
+    return seconds
