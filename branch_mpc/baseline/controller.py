@@ -86,7 +86,7 @@ class OsqpController:
         self.terms = PinocchioTerms(articulation, settings.weights, nominal)
         self._programs: list[TrackingQp] = []
 
-    def solve(self, x0: np.ndarray, targets: np.ndarray, wrench: np.ndarray, warm: np.ndarray, row: int = 0) -> OsqpResult:
+    def solve(self, x0: np.ndarray, targets: np.ndarray, wrench: np.ndarray, warm: np.ndarray, row: int = 0, *, residual: bool = True) -> OsqpResult:
         """Solve one problem from a warm start.
 
         Args:
@@ -95,6 +95,7 @@ class OsqpController:
             wrench: World wrench (force, moment) on the tool, shape (6,) [N, Nm].
             warm: Accelerations to start from, shape (N-1, n).
             row: Batch row whose OSQP workspace is used.
+            residual: Compute the KKT residual (about as slow as a solve, outside the times); NaN otherwise.
 
         Raises:
             TargetError: Targets of the wrong length or not finite.
@@ -119,12 +120,23 @@ class OsqpController:
             iterations, solved = iterations + step.iterations, solved and step.solved
         times = OsqpTimes(total=time.perf_counter() - begin, **clock)
         torque = self.terms.torque(states[0], a[0], wrench)
-        residual = self._residual(terms, targets)
-        return OsqpResult(states, a, torque, cost, residual, step_size, iterations, solved, times)
+        slope = self.kkt_residual(terms, targets) if residual else float("nan")
+        return OsqpResult(states, a, torque, cost, slope, step_size, iterations, solved, times)
 
-    def solve_batch(self, x0: np.ndarray, targets: np.ndarray, wrenches: np.ndarray, warm: np.ndarray) -> list[OsqpResult]:
-        """Solve M problems one after the other: x0 (2n,), targets (N, 3), wrenches (M, 6), warm (M, N-1, n)."""
-        return [self.solve(x0, targets, wrench, start, row) for row, (wrench, start) in enumerate(zip(wrenches, warm, strict=True))]
+    def solve_batch(
+        self, x0: np.ndarray, targets: np.ndarray, wrenches: np.ndarray, warm: np.ndarray, *, residual: bool = True
+    ) -> list[OsqpResult]:
+        """Solve M problems one after the other.
+
+        Args:
+            x0: States [q; v], shape (M, 2n).
+            targets: Tool targets of every problem, shape (N, 3) [m].
+            wrenches: World wrenches on the tool, shape (M, 6) [N, Nm].
+            warm: Accelerations that all start from, shape (N-1, n).
+            residual: Compute the KKT residuals.
+        """
+        rows = enumerate(zip(x0, wrenches, strict=True))
+        return [self.solve(start, targets, wrench, warm, row, residual=residual) for row, (start, wrench) in rows]
 
     def rollout(self, x0: np.ndarray, accelerations: np.ndarray) -> np.ndarray:
         """Return the knots [q; v], shape (N, 2n), of q+ = q + h v + h^2/2 a, v+ = v + h a from x0, shape (2n,)."""
@@ -143,7 +155,8 @@ class OsqpController:
                 return candidate, a + alpha * da, value, alpha
         return states, a, cost, 0.0
 
-    def _residual(self, terms: TrajectoryTerms, targets: np.ndarray) -> float:
+    def kkt_residual(self, terms: TrajectoryTerms, targets: np.ndarray) -> float:
+        """Return the largest |dV/da| of the local quadratic, as the device reports it."""
         problem = TrackingProblem(self.articulation, targets, self.settings.weights, self.settings.step)
         return kkt_residual(problem, [StageTerms(0.0, g, h) for g, h in zip(terms.gradient, terms.hessian, strict=True)])
 

@@ -69,6 +69,11 @@ class PinocchioTerms:
         jacobian = pin.computeFrameJacobian(self._model, self._data, x[:n], self._frame, pin.LOCAL_WORLD_ALIGNED)
         return pin.rnea(self._model, self._data, x[:n], x[n:], a) - jacobian.T @ wrench
 
+    def tool(self, x: np.ndarray) -> np.ndarray:
+        """Return the tool position in the base frame [m], shape (3,), in state x = [q; v]."""
+        pin.framesForwardKinematics(self._model, self._data, x[: self._n])
+        return self._data.oMf[self._frame].translation.copy()
+
     def quadratic(self, states: np.ndarray, accelerations: np.ndarray, targets: np.ndarray, wrench: np.ndarray) -> TrajectoryTerms:
         """Return cost, gradients and Gauss-Newton Hessians; arguments as in `cost`."""
         n, model, data, intervals = self._n, self._model, self._data, len(accelerations)

@@ -108,7 +108,7 @@ def stage_terms(problem: TrackingProblem, knot: int, x: np.ndarray, a: np.ndarra
     arm, weights = problem.articulation, problem.weights
     n, last = arm.dof, knot == problem.knots - 1
     q, v, w = x[:n], x[n:], weights.tool_position_terminal if last else weights.tool_position
-    position, jacobian = rigid_body.tool_position(arm, q), rigid_body.tool_jacobian(arm, q)[:3]
+    position, jacobian = rigid_body.tool_pose(arm, q)[0], rigid_body.tool_jacobian(arm, q)[:3]
     error = position - problem.targets[knot]
     away = q - (np.zeros(n) if problem.nominal is None else problem.nominal)
     margin = weights.position_margin
@@ -137,7 +137,7 @@ def stage_cost(problem: TrackingProblem, knot: int, x: np.ndarray, a: np.ndarray
     q, v = x[: arm.dof], x[arm.dof :]
     nominal = np.zeros(arm.dof) if problem.nominal is None else problem.nominal
     tool = weights.tool_position_terminal if last else weights.tool_position
-    cost = 0.5 * tool * np.sum((rigid_body.tool_position(arm, q) - problem.targets[knot]) ** 2)
+    cost = 0.5 * tool * np.sum((rigid_body.tool_pose(arm, q)[0] - problem.targets[knot]) ** 2)
     cost += 0.5 * weights.velocity * np.sum(v**2) + 0.5 * weights.posture * np.sum((q - nominal) ** 2)
     margin, top = weights.position_margin, arm.velocity_limit - weights.velocity_margin
     cost += box_barrier(q, arm.position_lower + margin, arm.position_upper - margin, weights.position_barrier)[0]
