@@ -1,0 +1,23 @@
+"""Branch: solvers of structured quadratic problems, generated from a problem, an elimination plan and a schedule.
+
+    import branch_mpc.branch as br
+
+    problem = br.Problem(instances=M)
+    u = problem.inputs("acceleration", width=nu, frames=T - 1)
+    x = problem.states("state", u, A=A, B=B)
+    problem.add(br.quadratic(x, u, H=H, g=g))
+    plan = br.plan(problem, br.order.frames(u, time="chronological"))
+    solver = br.compile(plan, br.Schedule.serial(plan), device="cpu")
+    solver.factor(); solver.solve()
+    solver.solution(u)
+
+It knows no robot, no MPC and no ROS; the application owns the nonlinear loop.
+"""
+
+from branch_mpc.branch import order
+from branch_mpc.branch.plan import Plan, plan
+from branch_mpc.branch.problem import BlockSet, Problem, damping, quadratic
+from branch_mpc.branch.schedule import Schedule
+from branch_mpc.branch.solver import Solver, compile
+
+__all__ = ["BlockSet", "Plan", "Problem", "Schedule", "Solver", "compile", "damping", "order", "plan", "quadratic"]

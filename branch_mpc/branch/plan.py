@@ -1,0 +1,174 @@
+"""Plans: which unknowns are eliminated together, in which order, and what that costs; symbolic only."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import warp as wp
+
+from branch_mpc.branch.order import Order
+from branch_mpc.branch.problem import Problem, Relation
+from branch_mpc.errors import PlanError
+
+MEMORY_BUDGET = 2 << 30  # bytes; a tenth of the smallest GPU the package is meant for
+
+
+@dataclass(frozen=True)
+class Front:
+    """Unknowns that are eliminated together.
+
+    Attributes:
+        frames: Frames whose inputs are eliminated here.
+        eliminated: Number of eliminated unknowns.
+        coupled: Number of unknowns they couple to, which stay alive.
+        children: Fronts whose update enters this one.
+        parent: Front that takes this one's update, or None.
+        level: Length of the longest chain of fronts below this one.
+    """
+
+    frames: tuple[int, ...]
+    eliminated: int
+    coupled: int
+    children: tuple[int, ...]
+    parent: int | None
+    level: int
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Fronts in elimination order; made by `plan`.
+
+    Attributes:
+        problem: The problem.
+        relation: Its relation.
+        kind: Order it came from.
+        fronts: Fronts, children before parents.
+        memory_budget: Largest device memory [bytes] the solver may take.
+    """
+
+    problem: Problem
+    relation: Relation
+    kind: str
+    fronts: tuple[Front, ...]
+    memory_budget: int
+
+    @property
+    def classes(self) -> dict[tuple[int, int], int]:
+        """Number of fronts per class (eliminated, coupled); the fronts of a class share one body of code."""
+        return dict(Counter((front.eliminated, front.coupled) for front in self.fronts))
+
+    @property
+    def levels(self) -> list[list[int]]:
+        """Fronts per level; the fronts of a level are independent of each other."""
+        return [[i for i, front in enumerate(self.fronts) if front.level == level] for level in range(self.depth)]
+
+    @property
+    def depth(self) -> int:
+        """Longest chain of fronts that depend on one another."""
+        return 1 + max(front.level for front in self.fronts)
+
+    @property
+    def fill(self) -> int:
+        """Factor entries per instance: the triangle of every pivot block and its coupled block."""
+        return sum(f.eliminated * (f.eliminated + 1) // 2 + f.eliminated * f.coupled for f in self.fronts)
+
+    @property
+    def bytes_per_instance(self) -> int:
+        """Bytes of factor, forward-solved right-hand side and solution."""
+        states, inputs = self.relation.states, self.relation.inputs
+        solution = states.width * states.frames + inputs.width * inputs.frames
+        return itemsize(self.problem.dtype) * (self.fill + sum(f.eliminated for f in self.fronts) + solution)
+
+    @property
+    def flops(self) -> tuple[int, int]:
+        """Additions and multiplications per instance of (factor, solve)."""
+        return flops(self)
+
+    def table(self) -> np.ndarray:
+        """Front table (fronts, 3) int32: first frame, first child or -1, parent or -1."""
+        rows = [(f.frames[0], f.children[0] if f.children else -1, -1 if f.parent is None else f.parent) for f in self.fronts]
+        return np.array(rows, dtype=np.int32)
+
+    def report(self) -> str:
+        """Readable table: front classes, widths, levels, depth, fill, storage, operations."""
+        relation, (factor, solve) = self.relation, self.flops
+        lines = [
+            f"plan {self.kind}: {self.problem.instances} instances, '{relation.inputs.name}' {relation.inputs.frames} x {relation.inputs.width}, "
+            f"'{relation.states.name}' {relation.states.frames} x {relation.states.width}, {self.problem.dtype.__name__}",
+            "  front class   eliminated  coupled  width  count",
+        ]
+        for index, ((eliminated, coupled), count) in enumerate(self.classes.items()):
+            lines.append(f"  {index:<11d} {eliminated:12d} {coupled:8d} {eliminated + coupled:6d} {count:6d}")
+        lines += [
+            f"  fronts {len(self.fronts)}, levels {len(self.levels)}, depth {self.depth}, fill {self.fill} entries",
+            f"  {self.bytes_per_instance} bytes per instance, {self.bytes_per_instance * self.problem.instances} in all (budget {self.memory_budget})",
+            f"  flops per instance: factor {factor}, solve {solve}",
+        ]
+        return "\n".join(lines)
+
+
+def itemsize(dtype: type) -> int:
+    """Bytes of a scalar type."""
+    return int(wp.types.type_size_in_bytes(dtype))
+
+
+def plan(problem: Problem, order: Order, *, memory_budget: int = MEMORY_BUDGET) -> Plan:
+    """Turn a problem and an order into fronts; nothing is compiled.
+
+    Args:
+        problem: The problem, with its relation and at least one quadratic term.
+        order: `order.frames(u)` or `order.dense(u)`.
+        memory_budget: Largest device memory [bytes] for all instances together.
+
+    Raises:
+        ProblemError: The problem has no quadratic term.
+        PlanError: The order is not on the inputs of the problem, or the plan is over the budget (the error carries the report).
+    """
+    relation = problem.relation
+    if relation is None or order.inputs is not relation.inputs:
+        raise PlanError(f"the order on '{order.inputs.name}' is not on the inputs of this problem's relation", "order the block set given to states()")
+    problem.dtype  # noqa: B018 raises when there is no term
+    fronts = _chain(relation) if order.kind == "chronological" else _dense(relation)
+    result = Plan(problem, relation, order.kind, fronts, memory_budget)
+    if result.bytes_per_instance * problem.instances > memory_budget:
+        total = result.bytes_per_instance * problem.instances
+        raise PlanError(f"the plan needs {total} bytes, the budget is {memory_budget}", "choose another order or fewer instances", result.report())
+    return result
+
+
+def _chain(relation: Relation) -> tuple[Front, ...]:
+    """One front per frame from the last to the first: pivots u_t, coupled to x_t."""
+    nu, nx, steps = relation.inputs.width, relation.states.width, relation.inputs.frames
+    return tuple(
+        Front((steps - 1 - i,), nu, nx, (i - 1,) if i else (), i + 1 if i + 1 < steps else None, i) for i in range(steps)
+    )
+
+
+def _dense(relation: Relation) -> tuple[Front, ...]:
+    """One front with all inputs; nothing is left to couple to because x_0 is given."""
+    steps = relation.inputs.frames
+    return (Front(tuple(range(steps)), relation.inputs.width * steps, 0, (), None, 0),)
+
+
+def flops(plan: Plan) -> tuple[int, int]:
+    """Operations per instance of (factor, solve), from the sparsity of A and B and the widths of the fronts."""
+    relation = plan.relation
+    nx, nu, steps = relation.states.width, relation.inputs.width, relation.inputs.frames
+    a, b = (np.count_nonzero(m.nonzeros, axis=0) for m in (relation.A, relation.B))  # terms per column
+    both = int(a.sum() + b.sum())
+    # [A B]' [V v], then the lower triangle of its product with [A B], added to H
+    triangle = sum(int(n) * (nx - j) for j, n in enumerate(a)) + nu * int(a.sum()) + sum(int(n) * (nu - k) for k, n in enumerate(b))
+    substitute = 2 * both * (nx + 1) + 2 * triangle
+    rollout = 2 * both * steps
+    if plan.kind == "dense":
+        # column (s, j) passes the frames t > s: nu rows of K_t and one product with A each
+        columns = nu * (steps * (steps - 1) // 2) * 2 * (nu * nx + int(a.sum()))
+        p = nu * steps
+        return steps * substitute + columns + _cholesky(p) + p * p, p * p + rollout
+    front = substitute + _cholesky(nu) + nu * nu * (nx + 1) + 2 * nu * (nx * (nx + 1) // 2 + nx)
+    return steps * front, steps * (2 * nu * nx + nu * nu) + rollout
+
+
+def _cholesky(p: int) -> int:
+    """Additions, multiplications, divisions and roots of a Cholesky factor (Golub and Van Loan, section 4.2)."""
+    return (2 * p**3 + 3 * p**2 + p) // 6

@@ -1,0 +1,147 @@
+"""Schedules: how the fronts of a plan are grouped onto threads, blocks and launches, and where their arrays live."""
+
+from dataclasses import dataclass
+
+import warp as wp
+
+from branch_mpc.branch import front_chain, front_dense
+from branch_mpc.branch.plan import Plan, itemsize
+from branch_mpc.branch.program import Layout, Program
+from branch_mpc.branch.text import Worker
+from branch_mpc.errors import ScheduleError
+
+SHARED_MEMORY = 227 << 10  # bytes a block of a data-centre GPU may use; compile() takes the real device's figure
+BLOCK_DIMS = (32, 64, 128, 256, 512, 1024)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """How a plan is executed; made by `serial`, `cooperative` or `fused`.
+
+    Attributes:
+        plan: The plan.
+        kind: "serial", "cooperative" or "fused".
+        block_dim: Lanes of a block; threads of different instances for serial.
+        shared_memory: Bytes a block may use on the device in mind.
+    """
+
+    plan: Plan
+    kind: str
+    block_dim: int
+    shared_memory: int
+
+    @staticmethod
+    def serial(plan: Plan) -> "Schedule":
+        """One thread an instance walks all fronts; their arrays are the thread's own."""
+        return Schedule(plan, "serial", 32, SHARED_MEMORY)
+
+    @staticmethod
+    def cooperative(plan: Plan, *, block_dim: int = 32, shared_memory: int = SHARED_MEMORY) -> "Schedule":
+        """A block per (instance, front), a launch per level; fronts pass their updates through global memory.
+
+        Args:
+            plan: The plan.
+            block_dim: Lanes of a block, a power of two from 32 to 1024.
+            shared_memory: Bytes a block may use.
+
+        Raises:
+            ScheduleError: A block size that is not allowed, or a front that does not fit (the error carries the report).
+        """
+        return _checked(Schedule(plan, "cooperative", block_dim, shared_memory))
+
+    @staticmethod
+    def fused(plan: Plan, *, block_dim: int = 32, shared_memory: int = SHARED_MEMORY) -> "Schedule":
+        """A block per (instance, chain) walks the chain in one launch; the front stays in shared memory.
+
+        Args and errors as for `cooperative`.
+        """
+        return _checked(Schedule(plan, "fused", block_dim, shared_memory))
+
+    @property
+    def layout(self) -> Layout:
+        """Array sizes of a front under this schedule."""
+        return Layout(self.plan, Worker(block=self.kind != "serial"))
+
+    @property
+    def by_level(self) -> bool:
+        """True when every level is a launch of its own and the update of a front passes through global memory."""
+        return self.kind == "cooperative" and len(self.plan.fronts) > 1
+
+    @property
+    def programs(self) -> tuple[Program, Program]:
+        """The factor and solve kernels."""
+        dtype = self.plan.problem.dtype.__name__
+        if self.plan.kind == "dense":
+            return front_dense.programs(self.layout, dtype)
+        return front_chain.programs(self.layout, dtype, self.by_level)
+
+    @property
+    def workspace(self) -> int:
+        """Numbers of global memory per instance."""
+        return front_dense.workspace(self.layout) if self.plan.kind == "dense" else front_chain.workspace(self.layout, self.by_level)
+
+    @property
+    def launches(self) -> tuple[int, int]:
+        """Launches of (factor, solve)."""
+        count = self.plan.depth if self.by_level else 1
+        return count, count
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of the largest block."""
+        return max(program.shared for program in self.programs) * itemsize(self.plan.problem.dtype)
+
+    def report(self) -> str:
+        """Readable summary: launches per phase, kernels, storage per block and per instance, whether it fits."""
+        size, (factor, solve) = itemsize(self.plan.problem.dtype), self.launches
+        workers = {
+            "serial": "one thread an instance",
+            "cooperative": f"one block of {self.block_dim} per (instance, front)",
+            "fused": f"one block of {self.block_dim} per (instance, chain)",
+        }
+        fits = "fits" if self.shared_bytes <= self.shared_memory else "does not fit"
+        lines = [
+            f"schedule {self.kind} on plan {self.plan.kind}: {workers[self.kind]}",
+            f"  launches: factor {factor}, solve {solve}; kernels {len(self.programs)}",
+            f"  shared memory {self.shared_bytes} bytes per block, {self.shared_memory} available: {fits}",
+            f"  workspace {self.workspace * size} bytes per instance, {self.workspace * size * self.plan.problem.instances} in all",
+        ]
+        lines += [f"  note: {note}" for note in self._notes()]
+        return "\n".join(lines)
+
+    def _notes(self) -> list[str]:
+        if self.kind == "serial" or len(self.plan.fronts) > 1 and self.kind == "fused":
+            return []
+        if len(self.plan.fronts) == 1:
+            return ["the plan has one front, so cooperative and fused are the same: one block per instance"]
+        if self.plan.depth == len(self.plan.fronts):
+            return ["every level holds one front, so each launch runs one block per instance; fused walks the same chain in one launch"]
+        return []
+
+
+def available(schedule: Schedule, device: wp.Device) -> int:
+    """Bytes of shared memory a block may use on `device`, or what the schedule was made for on the CPU."""
+    return schedule.shared_memory if device.is_cpu else int(device.max_shared_memory_per_block)
+
+
+def check(schedule: Schedule, shared_memory: int) -> None:
+    """Raise when the largest block or the workspace does not fit.
+
+    Raises:
+        ScheduleError: With the report.
+    """
+    plan, need = schedule.plan, schedule.shared_bytes
+    if need > shared_memory:
+        problem = f"a block of the {schedule.kind} schedule needs {need} bytes of shared memory, {shared_memory} are available"
+        raise ScheduleError(problem, "choose br.Schedule.serial or an order with smaller fronts", schedule.report())
+    total = schedule.workspace * itemsize(plan.problem.dtype) * plan.problem.instances
+    if total > plan.memory_budget:
+        problem = f"the workspace needs {total} bytes, the budget is {plan.memory_budget}"
+        raise ScheduleError(problem, "choose another order or schedule, or fewer instances", schedule.report())
+
+
+def _checked(schedule: Schedule) -> Schedule:
+    if schedule.block_dim not in BLOCK_DIMS:
+        raise ScheduleError(f"block_dim is {schedule.block_dim}", f"choose one of {', '.join(map(str, BLOCK_DIMS))}")
+    check(schedule, schedule.shared_memory)
+    return schedule
