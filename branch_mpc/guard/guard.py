@@ -34,6 +34,14 @@ class Guard:
         cold: True when the controller must be reset before its next plan is accepted.
     """
 
+    cold: bool
+    _now: float
+    _effect: float
+    _sent_at: float
+    _stop_start: float
+    _measured: tuple[np.ndarray, np.ndarray] | None
+    _last: np.ndarray | None
+
     def __init__(
         self,
         robot: Any,
@@ -128,7 +136,7 @@ class Guard:
         self._now = max(self._now, now)
         self._effect = self._now if effect is None else max(effect, self._now)
         self._step_mode(self._effect)
-        if self.mode in SILENT or self.mode is Mode.FAULT and self._stale():
+        if self.mode in SILENT or (self.mode is Mode.FAULT and self._stale()):
             return self._silent()
         return self._limited(*self._desired(self._effect))
 
@@ -143,12 +151,8 @@ class Guard:
         return preview(command, self._effect, self.plans, self._limiter, count, spacing)
 
     def _clear(self, now: float) -> None:
-        self._now: float = now
-        self._effect: float = now
-        self._sent_at: float = -np.inf
-        self._stop_start: float = now
-        self._measured: tuple[np.ndarray, np.ndarray] | None = None
-        self._last: np.ndarray | None = None
+        self._now, self._effect, self._sent_at, self._stop_start = now, now, -np.inf, now
+        self._measured, self._last = None, None
         self._fault, self._hold, self._reason = "", "", ""
         self._leaving, self.cold = False, True
         self._laws.unlatch()

@@ -31,14 +31,17 @@ class Limits:
             RobotError: A joint without a finite positive effort or velocity limit, or with crossed position limits.
         """
         names = tuple(robot.joint_names)
-        arrays = [np.array(getattr(robot, name), dtype=float) for name in ("position_lower", "position_upper", "velocity_limit", "effort_limit")]
+        fields = ("position_lower", "position_upper", "velocity_limit", "effort_limit")
+        arrays = [np.array(getattr(robot, name), dtype=float) for name in fields]
         lower, upper, velocity, effort = arrays
         for joint, name in enumerate(names):
             for value, tag in ((effort[joint], "effort"), (velocity[joint], "velocity")):
                 if not (np.isfinite(value) and value > 0.0):
-                    raise RobotError(f"joint '{name}' has {tag} limit {value}", f"give a finite positive {tag} in its <limit> or in the overrides")
+                    remedy = f"give a finite positive {tag} in its <limit> or in the overrides"
+                    raise RobotError(f"joint '{name}' has {tag} limit {value}", remedy)
             if not lower[joint] < upper[joint]:
-                raise RobotError(f"joint '{name}' has position limits [{lower[joint]}, {upper[joint]}]", "give lower < upper in its <limit>")
+                problem = f"joint '{name}' has position limits [{lower[joint]}, {upper[joint]}]"
+                raise RobotError(problem, "give lower < upper in its <limit>")
         for array in arrays:
             array.setflags(write=False)
         return cls(names, lower, upper, velocity, effort)

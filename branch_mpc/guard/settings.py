@@ -28,6 +28,6 @@ class GuardSettings:
     hold_stiffness: float = param(100.0, low=0.0, high=1e4, unit="1/s^2", doc="stiffness of the posture hold, per unit of inertia")
     hold_damping: float = param(20.0, low=0.1, high=1e3, unit="1/s", doc="damping of the stop and of the hold, per unit of inertia")
     rest_speed: float = param(0.01, low=1e-4, high=0.5, doc="fraction of the velocity limit below which a joint is at rest")
-    position_jump: float = param(3.0, low=1.0, high=100.0, doc="a state is implausible beyond this multiple of velocity limit x elapsed time")
+    position_jump: float = param(3.0, low=1.0, high=100.0, doc="states further off than this times velocity limit x time are implausible")
     jump_samples: int = param(5, low=1, high=1000, doc="consistent implausible states in a row that are believed, with a restart")
     auto_resume: bool = param(False, doc="track again after a stop without being asked to")
