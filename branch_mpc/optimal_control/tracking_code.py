@@ -28,7 +28,7 @@ WEIGHT_COUNT = 8
 def weight_vector(weights: CostWeights) -> np.ndarray:
     """Return the weights in the order the kernels read them, shape (8,), float32."""
     names = ("tool_position", "tool_position_terminal", "velocity", "torque", "posture", "position_barrier", "velocity_barrier", "torque_barrier")
-    return np.array([getattr(weights, name) for name in names], dtype=np.float32)
+    return np.array([getattr(weights, name) for name in names])
 
 
 def header(n: int, dtype: str) -> str:
