@@ -19,6 +19,8 @@ from branch_mpc.robot.urdf_tree import UrdfTree, read_tree
 # zero, and generated dynamics drops them.
 ROTATION_SNAP = 1e-7
 TRANSLATION_SNAP = 1e-12
+# Lumping a frame without mass leaves rounding of this size, relative to the largest entry, where the file says zero.
+INERTIA_SNAP = 1e-15
 
 
 def articulation_from_urdf(
@@ -61,8 +63,8 @@ def snapped_rotation(rotation: np.ndarray) -> np.ndarray:
     return np.where(np.abs(polar - nearest) < 1e-14, nearest, polar) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
-def _snapped(vector: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(vector) < TRANSLATION_SNAP, 0.0, vector)
+def _snapped(values: np.ndarray, least: float = TRANSLATION_SNAP) -> np.ndarray:
+    return np.where(np.abs(values) < least, 0.0, values)
 
 
 def _tool_link(tree: UrdfTree, tool: str | None) -> str:
@@ -110,7 +112,7 @@ def _converted(tree: UrdfTree, tool_link: str, name: str) -> Articulation:
         axis=np.array([_snapped(joint.axis) for joint in joints]),
         mass=np.array([inertia.mass for inertia in inertias]),
         center_of_mass=np.array([_snapped(inertia.lever) for inertia in inertias]),
-        inertia=np.array([inertia.inertia for inertia in inertias]),
+        inertia=np.array([_snapped(inertia.inertia, INERTIA_SNAP * np.abs(inertia.inertia).max()) for inertia in inertias]),
         position_lower=np.array([joint.lower for joint in joints]),
         position_upper=np.array([joint.upper for joint in joints]),
         velocity_limit=np.array([joint.velocity for joint in joints]),

@@ -98,7 +98,7 @@ def read_joint(element: Element, source: str, overrides: Mapping[str, Mapping[st
     kind = element.get("type", "")
     if kind not in (*JOINT_TYPES, "fixed"):
         remedy = f"use fixed, {', '.join(JOINT_TYPES)}; write a joint with several axes as a chain of single ones"
-        raise RobotError(f"{where} is of type '{kind}'", remedy)
+        raise RobotError(f"{where} is of type '{kind}'" if kind else f"{where} has no type", remedy)
     ends = {key: _linked(element, key, where) for key in ("parent", "child")}
     origin = element.find("origin")
     xyz, rpy = (vector(origin, key, _ZERO, f"{where}: <origin>") for key in ("xyz", "rpy"))

@@ -75,7 +75,7 @@ def read_tree(source: str | Path, overrides: Mapping[str, Mapping[str, float]] |
     label, root = urdf_root(source)
     links = _by_name([read_link(element, label) for element in root.findall("link")], "links", label)
     elements = root.findall("joint")
-    check_overrides(overrides or {}, [element.get("name", "") for element in elements], label)
+    check_overrides(overrides or {}, [element.get("name", "") for element in elements if element.get("type") != "fixed"], label)
     joints = _by_name([read_joint(element, label, overrides or {}) for element in elements], "joints", label)
     base = _base(links, joints, label)
     tree = UrdfTree(label, root.get("name") or "robot", base, links, joints)
