@@ -86,7 +86,9 @@ class OsqpController:
         self.terms = PinocchioTerms(articulation, settings.weights, nominal)
         self._programs: list[TrackingQp] = []
 
-    def solve(self, x0: np.ndarray, targets: np.ndarray, wrench: np.ndarray, warm: np.ndarray, row: int = 0, *, residual: bool = True) -> OsqpResult:
+    def solve(
+        self, x0: np.ndarray, targets: np.ndarray, wrench: np.ndarray, warm: np.ndarray, row: int = 0, *, residual: bool = True
+    ) -> OsqpResult:
         """Solve one problem from a warm start.
 
         Args:

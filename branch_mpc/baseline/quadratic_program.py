@@ -74,9 +74,8 @@ class TrackingQp:
         start = time.perf_counter()
         self._solver = osqp.OSQP(algebra="builtin")
         values = {name: getattr(settings, name) for name in settings.__dataclass_fields__}
-        self._solver.setup(
-            pattern, np.zeros(self._size), dynamics, zeros, zeros, verbose=False, polishing=False, adaptive_rho=False, warm_starting=True, **values
-        )
+        values |= {"verbose": False, "polishing": False, "adaptive_rho": False, "warm_starting": True}
+        self._solver.setup(pattern, np.zeros(self._size), dynamics, zeros, zeros, **values)
         self._solver.solve(raise_error=False)  # takes the set-up's own update out of the first run time
         self.setup_time = time.perf_counter() - start
 
