@@ -155,8 +155,8 @@ def substitute(layout: Layout) -> str:
         shift = "T sum = V[i * LD + NX];\n" + unrolled("k", "NX", "sum += V[i * LD + k] * c_t[k];") + "V[i * LD + NX] = sum;"
         text += worker.each("i", "NX", shift) + worker.sync
     columns = "T v[NX];\n" + unrolled("k", "NX", "v[k] = V[k * LD + i];")
-    for matrix, first in ((relation.A, 0), (relation.B, relation.states.width)):
-        columns += adjoint(matrix, lambda k: f"v[{k}]", lambda j, value, first=first: f"R[({first} + {j}) * LD + i] = {value};")
+    columns += adjoint(relation.A, lambda k: f"v[{k}]", lambda j, value: f"R[{j} * LD + i] = {value};")
+    columns += adjoint(relation.B, lambda k: f"v[{k}]", lambda j, value: f"R[(NX + {j}) * LD + i] = {value};")
     text += worker.each("i", layout.columns, columns) + worker.sync
     state = "const T* const r = R + i * LD;\n" + adjoint(relation.A, _row, _symmetric) + "M[i * LD + NX] += r[NX];"
     control = "const T* const r = R + (NX + i) * LD;\nT* const m = M + (NX + i) * LD;\n"
