@@ -37,8 +37,11 @@ def add_parser(commands: Any) -> None:
     group.add_argument("--duration", type=float, metavar="S", help="time on the figure, after the approach (default: one period)")
     group.add_argument("--period", type=float, default=6.0, metavar="S", help="time of one figure (default 6)")
     group.add_argument("--approach", type=float, default=2.0, metavar="S", help="time from the start pose to the figure (default 2)")
+    group.add_argument("--target", metavar='"X Y Z"', help="approach this point and hold it, instead of the figure [m]")
     group.add_argument("--push", metavar='"FX FY FZ"', help="unmodelled world force on the tool [N], such as '0 0 -50'")
-    group.add_argument("--push-at", type=float, default=0.0, metavar="S", help="when the push begins (default 0, the start of the approach)")
+    group.add_argument(
+        "--push-at", type=float, default=0.0, metavar="S", help="when the push begins (default 0, the start of the approach)"
+    )
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print one JSON object as the last line instead of the table")
     output.add_argument("--out", type=Path, default=Path("out/figure8.png"), metavar="FILE", help="picture (default out/figure8.png)")
@@ -66,7 +69,7 @@ def record(options: argparse.Namespace, what: FigureRun, progress: Progress) -> 
         if options.no_plant:
             raise SettingError("--no-plant was given with --no-ros", "leave one of them out: without ROS only the simulated robot exists")
         return run_lockstep(what, progress)
-    from branch_mpc.bench.ros_run import run_ros  # noqa: PLC0415 (imports rclpy)
+    from branch_mpc.bench.ros_run import run_ros
 
     return run_ros(what, options, progress)
 
@@ -92,6 +95,7 @@ def figure_run(options: argparse.Namespace) -> FigureRun:
         if not (math.isfinite(value) and 0.0 < value <= LONGEST):
             raise SettingError(f"--{name} is {value:g}", f"give a number of seconds over 0 and at most {LONGEST:g}")
     push = Push() if options.push is None else Push(force(options.push), start_of_push(options.push_at))
+    target = None if options.target is None else numbers("target", options.target)
     return dataclasses.replace(
         FigureRun(),
         robot=settings.robot,
@@ -102,23 +106,36 @@ def figure_run(options: argparse.Namespace) -> FigureRun:
         period=options.period,
         approach=options.approach,
         duration=duration,
+        target=target,
         push=push,
     )
 
 
-def force(text: str) -> tuple[float, float, float]:
-    """Return the three numbers of --push [N].
+def numbers(option: str, text: str) -> tuple[float, float, float]:
+    """Return the three numbers of an option, finite or not.
 
     Raises:
-        SettingError: Not three finite numbers.
+        SettingError: Not three numbers.
     """
     try:
         values = tuple(float(word) for word in text.replace(",", " ").split())
     except ValueError:
         values = ()
-    if len(values) != 3 or not all(math.isfinite(value) for value in values):
-        raise SettingError(f"--push is '{text}'", "give three finite numbers [N], for example --push '0 0 -50'")
+    if len(values) != 3:
+        raise SettingError(f"--{option} is '{text}'", f"give three finite numbers, for example --{option} '0.4 0 -0.5'")
     return values[0], values[1], values[2]
+
+
+def force(text: str) -> tuple[float, float, float]:
+    """Return the force of --push [N].
+
+    Raises:
+        SettingError: Not three finite numbers.
+    """
+    values = numbers("push", text)
+    if not all(math.isfinite(value) for value in values):
+        raise SettingError(f"--push is '{text}'", "give three finite numbers [N], for example --push '0 0 -50'")
+    return values
 
 
 def start_of_push(seconds: float) -> float:

@@ -3,7 +3,7 @@
 import argparse
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -41,7 +41,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seed", type=int, help="seed of the disturbance hypotheses (default 0)")
     group.add_argument("--config", metavar="FILE", help="ROS 2 parameter file, such as config/gato_weights.yaml")
     group.add_argument(
-        "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="any other parameter, such as weights.tool_position=50"
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other parameter, such as weights.tool_position=50",
     )
 
 

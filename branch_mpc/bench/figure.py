@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, QUIET, TARGET, ACTUAL, LATE = "#1f2933", "#9aa5b1", "#f0a202", "#0b6e99", "#c0392b"
-JOINT_COLORS = ("#0b6e99", "#e07a1f", "#3c9d5b", "#b83b5e", "#7b5ea7", "#8c6d46", "#4aa6a6", "#6b7280", "#c2a300", "#d36fa4", "#3f51b5", "#111111")
+JOINT_COLORS = tuple("#0b6e99 #e07a1f #3c9d5b #b83b5e #7b5ea7 #8c6d46 #4aa6a6 #6b7280 #c2a300 #d36fa4 #3f51b5 #111111".split())
+LEGEND = {"columnspacing": 0.9, "handlelength": 1.0, "handletextpad": 0.4, "fontsize": 7.5}
 STYLE = {
     "font.size": 9,
     "font.family": "DejaVu Sans",
@@ -42,9 +43,11 @@ def check_picture(path: Path) -> None:
         SettingError: matplotlib is missing, or the folder cannot be written.
     """
     try:
-        import matplotlib  # noqa: F401, PLC0415 (an extra: only pictures need it)
+        import matplotlib  # noqa: F401 (an extra: only pictures need it)
     except ImportError as error:
-        raise SettingError("matplotlib is not installed, so no picture can be drawn", "pip install 'branch_mpc[plot]' or add --no-picture") from error
+        raise SettingError(
+            "matplotlib is not installed, so no picture can be drawn", "pip install 'branch_mpc[plot]' or add --no-picture"
+        ) from error
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise SettingError(f"picture '{path}' is not a .png, .svg or .pdf file", "give --out such a name")
     folder = path.parent
@@ -85,12 +88,12 @@ def save_picture(recording: Recording, path: Path) -> Path:
 
 def draw(recording: Recording) -> "Figure":
     """Return the figure of a run; needs matplotlib, no display and no global state."""
-    import matplotlib  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(13.0, 7.6), layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)  # type: ignore[union-attr]
+        figure = Figure(figsize=(13.0, 7.6), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
         grid = figure.add_gridspec(3, 2, width_ratios=(1.2, 1.0))
         _paths(figure.add_subplot(grid[:, 0], projection="3d"), recording)
         error = figure.add_subplot(grid[0, 1])
@@ -110,9 +113,10 @@ def draw(recording: Recording) -> "Figure":
 
 def _title(recording: Recording) -> str:
     numbers, facts = metrics(recording), recording.facts
-    rms = "no tracking error measured" if numbers["tracking_rms_mm"] is None else f"{numbers['tracking_rms_mm']:.3g} mm RMS after the approach"
+    rms = numbers["tracking_rms_mm"]
+    result = "approach only" if rms is None else f"{rms:.3g} mm RMS after the approach"
     settings = [f"{label} = {facts[key]}" for label, key in (("N", "knots"), ("M", "batch")) if key in facts]
-    return ", ".join([f"{recording.articulation.name}: {rms}", *settings, *([str(facts["device"])] if "device" in facts else [])])
+    return ", ".join([f"{recording.articulation.name}: {result}", *settings, *([str(facts["device"])] if "device" in facts else [])])
 
 
 def _paths(axes: Any, recording: Recording) -> None:
@@ -132,11 +136,13 @@ def _paths(axes: Any, recording: Recording) -> None:
         axis.pane.set_edgecolor("#e4e7eb")
     axes.zaxis.labelpad = 1.0
     axes.figure.text(0.012, 0.905, "Path of the tool, base frame", fontsize=10, fontweight="bold")
-    axes.figure.legend(*axes.get_legend_handles_labels(), loc="upper left", bbox_to_anchor=(0.004, 0.9), ncols=4, columnspacing=1.2, handlelength=1.6)
+    axes.figure.legend(
+        *axes.get_legend_handles_labels(), loc="upper left", bbox_to_anchor=(0.004, 0.9), ncols=4, columnspacing=1.2, handlelength=1.6
+    )
 
 
 def _ticks() -> Any:
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+    from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10])
 
@@ -170,7 +176,9 @@ def _shade_approach(axes: "Axes", recording: Recording) -> None:
 
 def _error(axes: "Axes", recording: Recording) -> None:
     motion, numbers = recording.motion, metrics(recording)
-    error = np.maximum(1e3 * tracking_error(motion), 1e-4)
+    error = 1e3 * tracking_error(motion)
+    # The tool starts on its target: the decades below the errors of the motion would only show that.
+    error = np.maximum(error, 0.5 * np.percentile(error, 2.0) + 1e-6 if error.size else 0.0)
     axes.semilogy(motion.time, error, color=ACTUAL, linewidth=1.3)
     _shade_approach(axes, recording)
     if numbers["tracking_rms_mm"] is not None:
@@ -190,8 +198,8 @@ def _torque(axes: "Axes", recording: Recording) -> None:
         axes.axhline(sign, color=LATE, linewidth=1.0)
     _shade_approach(axes, recording)
     axes.set(ylabel="torque [% of limit]", ylim=(-112.0, 112.0), yticks=(-100, -50, 0, 50, 100))
-    axes.set_title("Torques")
-    axes.legend(loc="upper right", bbox_to_anchor=(1.01, 1.2), ncols=min(7, robot.dof), fontsize=7.5, columnspacing=0.9, handlelength=1.0, handletextpad=0.4)
+    axes.set_title("Torques" if use.size == 0 else f"Torques: at most {np.abs(use).max():.0f} % of the limits")
+    axes.legend(loc="upper right", bbox_to_anchor=(1.01, 1.2), ncols=min(7, robot.dof), **LEGEND)
 
 
 def _solve(axes: "Axes", recording: Recording) -> None:
@@ -205,6 +213,8 @@ def _solve(axes: "Axes", recording: Recording) -> None:
     axes.set_yscale("log")
     if len(milliseconds) and milliseconds.min() > 0.0:
         axes.set_ylim(0.6 * milliseconds.min(), 1.8 * max(period, milliseconds.max()))
-        axes.set_title(f"Solve time: p50 {numbers['solve_ms_p50']:.2f} ms, p99 {numbers['solve_ms_p99']:.2f} ms, overruns {numbers['overruns']}")
-    axes.text(0.995, period * 1.08, f"period {period:g} ms", transform=axes.get_yaxis_transform(), ha="right", va="bottom", color=LATE, fontsize=8)
+        p50, p99 = numbers["solve_ms_p50"], numbers["solve_ms_p99"]
+        axes.set_title(f"Solve time: p50 {p50:.2f} ms, p99 {p99:.2f} ms, overruns {numbers['overruns']}")
+    place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "bottom"}
+    axes.text(0.995, period * 1.08, f"period {period:g} ms", color=LATE, fontsize=8, **place)
     axes.set_ylabel("solve [ms]")

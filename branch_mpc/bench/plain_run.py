@@ -7,7 +7,7 @@ from branch_mpc.bench.closed_loop import Lockstep, Push
 from branch_mpc.bench.facts import run_facts
 from branch_mpc.bench.progress import Progress
 from branch_mpc.bench.record import Recording
-from branch_mpc.bench.start import figure_from, start_configuration
+from branch_mpc.bench.start import reference_from, start_configuration
 from branch_mpc.dynamics.host import HostDynamics
 from branch_mpc.guard import Guard, GuardSettings
 from branch_mpc.mpc.settings import MpcSettings
@@ -32,6 +32,8 @@ class FigureRun:
     """Control ticks a second [Hz]."""
     period: float = 6.0
     """Time of one figure [s]."""
+    target: tuple[float, ...] | None = None
+    """A point to hold instead of the figure [m]."""
     approach: float = 2.0
     """Time from the start pose to the figure [s]."""
     duration: float = 6.0
@@ -50,22 +52,28 @@ def lockstep(run: FigureRun, tell: Callable[[str], None]) -> tuple[Lockstep, dic
     Raises:
         BranchMpcError: A robot, setting, device or target that cannot be used.
     """
-    # Slow imports: a wrong argument is reported before they begin.
-    from branch_mpc.mpc.controller import Controller  # noqa: PLC0415
-    from branch_mpc.plant import SimulatedArm  # noqa: PLC0415
-
     arm = load_robot(run.robot, run.tool)
     dynamics = HostDynamics(arm)
     q = start_configuration(run.robot, dynamics)
-    reference = figure_from(run.robot, q, dynamics, run.period, run.approach)
+    reference = reference_from(run.robot, q, dynamics, run.period, run.approach, run.target)
+    # Slow imports: a wrong robot or target is reported before they begin.
+    from branch_mpc.bench.quiet import start_warp_quietly
+
+    start_warp_quietly()
+    from branch_mpc.mpc.controller import Controller
+    from branch_mpc.plant import SimulatedArm
+
     controller = Controller(arm, run.mpc, nominal=q, progress=tell)
     period = 1.0 / run.rate
     guard = Guard(arm, run.guard, dynamics.gravity, dynamics.mass_matrix, period)
-    loop = Lockstep(
-        arm, SimulatedArm(arm, q), controller, guard, reference, push=run.push, period=period, prestream=run.guard.prestream
-    )
+    loop = Lockstep(arm, SimulatedArm(arm, q), controller, guard, reference, push=run.push, period=period, prestream=run.guard.prestream)
     facts = run_facts(
-        run.mpc, device=controller.device_name, policy=controller.policy.reason, boundary=BOUNDARY, transport="none (lockstep)", period=period
+        run.mpc,
+        device=controller.device_name,
+        policy=controller.policy.reason,
+        boundary=BOUNDARY,
+        transport="none (lockstep)",
+        period=period,
     )
     return loop, facts
 

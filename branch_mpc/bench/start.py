@@ -1,10 +1,12 @@
 """Where a run begins: the start configuration of a robot and the figure that it can draw from there."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from branch_mpc.dynamics.host import HostDynamics
 from branch_mpc.errors import RobotError
-from branch_mpc.optimal_control.reference import Approach, Lissajous, figure8_for
+from branch_mpc.optimal_control.reference import Approach, Hold, figure8_for
 from branch_mpc.robot.library import ready_configuration, robot_names
 
 CANDIDATES = 400
@@ -47,15 +49,25 @@ def reach(q: np.ndarray, dynamics: HostDynamics) -> float:
     return float(np.linalg.norm(dynamics.tool(q)[0] - dynamics.articulation.translation[0]))
 
 
-def figure_from(robot: str, q: np.ndarray, dynamics: HostDynamics, period: float, approach: float) -> Approach:
-    """Return the reference of a run that starts at q, shape (n,): the approach, then the robot's figure-8.
+def reference_from(
+    robot: str, q: np.ndarray, dynamics: HostDynamics, period: float, approach: float, target: Sequence[float] | None = None
+) -> Approach:
+    """Return the reference of a run that starts at q, shape (n,): the approach, then the robot's figure-8 or one point.
+
+    Args:
+        robot: Name of the robot, or the path it was loaded from.
+        q: Start configuration [rad | m], shape (n,).
+        dynamics: Kinematics of the robot.
+        period: Time of one figure [s].
+        approach: Time from the start pose to the figure [s].
+        target: A point to hold instead of the figure [m].
 
     Raises:
-        TargetError: A period or an approach that is not a positive number.
+        TargetError: A period, an approach or a target that is not a usable number.
     """
     tool = dynamics.tool(q)[0]
-    figure: Lissajous = figure8_for(robot, tool, period, reach(q, dynamics))
-    return Approach(tool, figure, approach)
+    goal = figure8_for(robot, tool, period, reach(q, dynamics)) if target is None else Hold(np.array(target))
+    return Approach(tool, goal, approach)
 
 
 def _agility(q: np.ndarray, dynamics: HostDynamics) -> float:

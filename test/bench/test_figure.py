@@ -25,7 +25,8 @@ def recording(count: int) -> Recording:
         "one", ("hinge",), ("revolute",), (-1,), np.eye(3)[None], row, one / np.sqrt(3.0), np.ones(1), row, np.eye(3)[None],
         -np.ones(1), np.ones(1), np.ones(1), np.ones(1), "tool", 0, np.eye(3), np.zeros(3),
     )  # fmt: skip
-    solves = Solves(time, 1e-3 + 0.0 * time, time, time, time, time.astype(int), np.zeros((count, 6)), ("solved",) * count, ("hold",) * count)
+    words = (("solved",) * count, ("hold",) * count)
+    solves = Solves(time, 1e-3 + 0.0 * time, time, time, time, time.astype(int), np.zeros((count, 6)), *words)
     return Recording(arm, Motion(time, joints, joints, joints, target + 1e-3, target), solves, approach=0.2, period=0.01)
 
 
