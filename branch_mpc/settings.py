@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
 from branch_mpc.errors import SettingError
 
 S = TypeVar("S")
@@ -90,6 +88,8 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
     Raises:
         SettingError: The file is missing, is not YAML, or has no `ros__parameters`.
     """
+    import yaml  # here, so that the solver's rooms need NumPy and Warp alone
+
     path = Path(path)
     if not path.is_file():
         raise SettingError(f"parameter file '{path}' does not exist", "give the path of a YAML file such as config/indy7.yaml")
