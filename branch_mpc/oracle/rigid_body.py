@@ -223,7 +223,7 @@ def inverse_dynamics_derivatives(
         for joint in range(n):
             moved = [value.copy() for value in point]
             moved[which][joint] += 1j * COMPLEX_STEP
-            derivatives[which, :, joint] = inverse_dynamics(articulation, *moved, wrench=wrench).imag / COMPLEX_STEP
+            derivatives[which, :, joint] = inverse_dynamics(articulation, moved[0], moved[1], moved[2], wrench).imag / COMPLEX_STEP
     return derivatives[0], derivatives[1], derivatives[2]
 
 

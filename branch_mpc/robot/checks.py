@@ -8,9 +8,9 @@ from branch_mpc.robot.articulation import Articulation
 MAX_DOF = 12
 JOINT_TYPES = ("revolute", "continuous", "prismatic")
 
-# Principal moments of a real body satisfy I1 <= I2 + I3 (no mass distribution does otherwise). Published inertias
-# are rounded or identified, so only an excess that means a typing or unit error is refused.
-TRIANGLE_SLACK = 1.1
+# Principal moments of a real body satisfy I1 <= I2 + I3 (no mass distribution does otherwise). Published inertias are
+# rounded, identified or guessed, some 25 % past it; only an excess that means a lost decimal or a wrong unit is refused.
+TRIANGLE_SLACK = 1.5
 # Smallest principal moment over the largest. Below it the mass matrix is singular in float32.
 DEFINITE_RATIO = 1e-7
 # Largest error of a unit vector or a rotation matrix, far above rounding and far below any effect.
@@ -68,7 +68,7 @@ def check_dof(count: int, source: str) -> None:
     if count > MAX_DOF:
         raise RobotError(
             f"{source}: the robot has {count} joints that move, at most {MAX_DOF} are supported",
-            'set the joints that this controller should not move to type="fixed"',
+            'lock those that this controller should not move with overrides={"joint": {"locked": 0.0}}, or set them to type="fixed"',
         )
 
 

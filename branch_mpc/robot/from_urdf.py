@@ -35,8 +35,9 @@ def articulation_from_urdf(
         text_or_path: URDF text (for example the `robot_description` of ROS) or the path of a URDF file.
         tool: Link or joint that names the tool frame (a joint means its child link); default the only moving leaf link.
         name: Name of the articulation; default the robot's name in the file.
-        overrides: Limits by joint name that replace those of the file, `{"joint3": {"effort": 50.0, "velocity": 2.0}}`;
-            keys lower, upper [rad | m], velocity [rad/s | m/s], effort [Nm | N].
+        overrides: By joint name, limits that replace those of the file, `{"joint3": {"effort": 50.0, "velocity": 2.0}}`
+            (keys lower, upper [rad | m], velocity [rad/s | m/s], effort [Nm | N]), or `{"finger": {"locked": 0.02}}` for a
+            joint that is held at a position [rad | m] and is no degree of freedom.
 
     Raises:
         RobotError: The description is not URDF, misses a mass, inertia or limit, has a joint or number that cannot be used,
@@ -91,8 +92,13 @@ def _pinocchio(tree: UrdfTree) -> tuple[Any, Any]:
             f"{tree.source}: reading a URDF needs Pinocchio, which is not installed ({error})",
             "install it (pip install pin) or load a robot saved with Articulation.save",
         ) from error
+    locked = {joint.name: joint.locked for joint in tree.joints.values() if joint.locked is not None}
     try:
-        return pin.buildModelFromXML(tree.to_xml()), pin.FrameType.BODY
+        model = pin.buildModelFromXML(tree.to_xml())
+        position = np.zeros(model.nq)
+        for name, value in locked.items():
+            position[model.joints[model.getJointId(name)].idx_q] = value
+        return pin.buildReducedModel(model, [model.getJointId(name) for name in locked], position), pin.FrameType.BODY
     except (RuntimeError, ValueError) as error:
         raise RobotError(f"{tree.source}: Pinocchio cannot read it ({error})", "correct the file") from error
 

@@ -11,7 +11,7 @@ from branch_mpc.errors import RobotError
 from branch_mpc.robot.articulation import Articulation
 from branch_mpc.robot.checks import checked_articulation
 from branch_mpc.robot.from_urdf import articulation_from_urdf
-from branch_mpc.robot.urdf_tree import check_overrides
+from branch_mpc.robot.urdf_tree import LIMITS, check_overrides
 
 _URDF_FOLDER = Path(__file__).parent / "urdf"
 # Start configurations [rad]: those of GATO, so that runs can be compared.
@@ -55,8 +55,9 @@ def load_robot(
     Args:
         name_or_path: "indy7", "iiwa14", or a path that ends in .urdf, .xml or .json.
         tool: Link that names the tool frame; default the only moving leaf link. A JSON file holds one tool.
-        overrides: Limits by joint name that replace those of the file, `{"joint3": {"effort": 50.0, "velocity": 2.0}}`;
-            keys lower, upper [rad | m], velocity [rad/s | m/s], effort [Nm | N].
+        overrides: By joint name, limits that replace those of the file, `{"joint3": {"effort": 50.0, "velocity": 2.0}}`
+            (keys lower, upper [rad | m], velocity [rad/s | m/s], effort [Nm | N]), or `{"finger": {"locked": 0.02}}` for a
+            joint of a URDF that is held at a position [rad | m] and is no degree of freedom.
 
     Raises:
         RobotError: Unknown robot, missing file, or a robot that cannot be used; the message names what and the remedy.
@@ -83,7 +84,7 @@ def _from_json(path: Path, tool: str | None, overrides: Mapping[str, Mapping[str
         raise RobotError(f"'{path}': it holds no articulation ({error})", "write it with Articulation.save") from error
     if tool not in (None, robot.tool_name):
         raise RobotError(f"'{path}': tool '{tool}' is unknown", f"use '{robot.tool_name}', or load the URDF to choose another tool")
-    check_overrides(overrides, list(robot.joint_names), f"'{path}'")
+    check_overrides(overrides, list(robot.joint_names), f"'{path}'", LIMITS)
     limits: dict[str, Any] = {field: np.array(getattr(robot, field), dtype=float) for field in _FIELDS.values()}
     for joint, values in overrides.items():
         for key, value in values.items():

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from branch_mpc.errors import RobotError
-from branch_mpc.robot.checks import JOINT_TYPES, inertia_fault
+from branch_mpc.robot.checks import JOINT_TYPES
 from branch_mpc.robot.urdf_text import number, vector
 
 _ZERO = (0.0, 0.0, 0.0)
@@ -51,6 +51,13 @@ class UrdfJoint:
     """Largest speed [rad/s | m/s]."""
     effort: float = np.inf
     """Largest torque or force [Nm | N]."""
+    locked: float | None = None
+    """Where the joint is held [rad | m], None when it moves."""
+
+    @property
+    def moves(self) -> bool:
+        """True when the joint is a degree of freedom."""
+        return self.kind != "fixed" and self.locked is None
 
 
 def read_link(element: Element, source: str) -> UrdfLink:
@@ -76,9 +83,6 @@ def read_link(element: Element, source: str) -> UrdfLink:
     com, rpy = (vector(origin, key, _ZERO, f"{where}: <inertial>") for key in ("xyz", "rpy"))
     if mass < 0 or (mass == 0 and inertia.any()):
         raise RobotError(f"{where} has mass {mass:g} kg", "give it a positive mass, or no <inertial> if it is only a frame")
-    # A point mass (zero inertia) may hang on a moving body; what the whole body lacks is found after lumping.
-    if fault := inertia_fault(inertia, definite=False):
-        raise RobotError(f"{where} has an {fault}", "give its inertia about its centre of mass, in kg m^2")
     return UrdfLink(name, mass, com, rpy, inertia)
 
 
@@ -88,7 +92,7 @@ def read_joint(element: Element, source: str, overrides: Mapping[str, Mapping[st
     Args:
         element: The `<joint>` element.
         source: What to call the file in messages.
-        overrides: Limits by joint name that replace those of the element.
+        overrides: By joint name, limits that replace those of the element, or where the joint is locked.
 
     Raises:
         RobotError: It has no name, parent, child or limits, a zero axis, more than one degree of freedom, or mimics another.
@@ -104,17 +108,21 @@ def read_joint(element: Element, source: str, overrides: Mapping[str, Mapping[st
     xyz, rpy = (vector(origin, key, _ZERO, f"{where}: <origin>") for key in ("xyz", "rpy"))
     if kind == "fixed":
         return UrdfJoint(name, kind, ends["parent"], ends["child"], xyz, rpy, np.zeros(3))
+    axis = vector(element.find("axis"), "xyz", (1.0, 0.0, 0.0), f"{where}: <axis>")
+    if not np.linalg.norm(axis) > 1e-6:
+        raise RobotError(f"{where} has a zero axis", 'give <axis xyz="0 0 1"/> or another unit vector')
+    axis, override = axis / np.linalg.norm(axis), overrides.get(name, {})
+    if "locked" in override:
+        locked = number(override, "locked", f"{where}: the override")
+        return UrdfJoint(name, kind, ends["parent"], ends["child"], xyz, rpy, axis, locked=locked)
     mimic = element.find("mimic")
     if mimic is not None:
         raise RobotError(
             f"{where} mimics joint '{mimic.get('joint')}' and is not moved by a motor of its own",
-            'set it to type="fixed", or remove <mimic> if it has a motor',
+            f'lock it with overrides={{"{name}": {{"locked": 0.0}}}}, set it to type="fixed", or remove <mimic> if it has a motor',
         )
-    axis = vector(element.find("axis"), "xyz", (1.0, 0.0, 0.0), f"{where}: <axis>")
-    if not np.linalg.norm(axis) > 1e-6:
-        raise RobotError(f"{where} has a zero axis", 'give <axis xyz="0 0 1"/> or another unit vector')
-    limits = _limits(element, kind, where, name, overrides.get(name, {}))
-    return UrdfJoint(name, kind, ends["parent"], ends["child"], xyz, rpy, axis / np.linalg.norm(axis), **limits)
+    limits = _limits(element, kind, where, name, override)
+    return UrdfJoint(name, kind, ends["parent"], ends["child"], xyz, rpy, axis, **limits)
 
 
 def _limits(element: Element, kind: str, where: str, name: str, overrides: Mapping[str, float]) -> dict[str, float]:

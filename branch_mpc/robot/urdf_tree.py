@@ -14,11 +14,12 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import numpy as np
 
 from branch_mpc.errors import RobotError
-from branch_mpc.robot.checks import JOINT_TYPES
+from branch_mpc.robot.checks import JOINT_TYPES, inertia_fault
 from branch_mpc.robot.urdf_elements import UrdfJoint, UrdfLink, read_joint, read_link
 from branch_mpc.robot.urdf_text import urdf_root
 
 LIMITS = ("lower", "upper", "velocity", "effort")
+OVERRIDES = (*LIMITS, "locked")
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class UrdfTree:
 
     @property
     def moving_joints(self) -> list[UrdfJoint]:
-        """Joints that are not fixed."""
-        return [joint for joint in self.joints.values() if joint.kind != "fixed"]
+        """Joints that are neither fixed nor locked."""
+        return [joint for joint in self.joints.values() if joint.moves]
 
     def joint_above(self, link: str) -> UrdfJoint | None:
         """Return the joint whose child is `link`, None for the base."""
@@ -48,7 +49,7 @@ class UrdfTree:
     def carrier(self, link: str) -> str | None:
         """Return the moving joint that carries `link`, None when it is fixed to the base."""
         joint = self.joint_above(link)
-        while joint is not None and joint.kind == "fixed":
+        while joint is not None and not joint.moves:
             joint = self.joint_above(joint.parent)
         return joint.name if joint else None
 
@@ -67,7 +68,8 @@ def read_tree(source: str | Path, overrides: Mapping[str, Mapping[str, float]] |
 
     Args:
         source: URDF text or the path of a URDF file.
-        overrides: Limits by joint name that replace those of the file: lower, upper, velocity, effort.
+        overrides: By joint name, limits that replace those of the file (lower, upper, velocity, effort) or the position at
+            which the joint is locked (locked).
 
     Raises:
         RobotError: Anything that would have to be guessed or cannot be controlled; it names the joint or link.
@@ -83,18 +85,24 @@ def read_tree(source: str | Path, overrides: Mapping[str, Mapping[str, float]] |
     return tree
 
 
-def check_overrides(overrides: Mapping[str, Any], joints: list[str], source: str) -> None:
-    """Raise a RobotError unless every override names a joint of the robot and a limit.
+def check_overrides(overrides: Mapping[str, Any], joints: list[str], source: str, keys: tuple[str, ...] = OVERRIDES) -> None:
+    """Raise unless every override names a joint of the robot and something that can be overridden.
+
+    Args:
+        overrides: Values by key by joint name.
+        joints: Names of the joints that can move.
+        source: What to call the robot in messages.
+        keys: What can be overridden.
 
     Raises:
-        RobotError: Unknown joint (with the known ones) or unknown limit.
+        RobotError: Unknown joint (with the known ones) or unknown key.
     """
     for joint, limits in overrides.items():
         if joint not in joints:
             raise RobotError(f"{source}: override of unknown joint '{joint}'", f"known joints: {', '.join(joints)}")
-        unknown = [key for key in limits if key not in LIMITS] if isinstance(limits, Mapping) else [repr(limits)]
+        unknown = [str(key) for key in limits if key not in keys] if isinstance(limits, Mapping) else [repr(limits)]
         if unknown:
-            raise RobotError(f"{source}: override of joint '{joint}' sets {', '.join(unknown)}", f"set some of {', '.join(LIMITS)}")
+            raise RobotError(f"{source}: override of joint '{joint}' sets {', '.join(unknown)}", f"set some of {', '.join(keys)}")
 
 
 def _by_name(items: list[Any], what: str, source: str) -> dict[str, Any]:
@@ -133,7 +141,16 @@ def _base(links: dict[str, UrdfLink], joints: dict[str, UrdfJoint], source: str)
 
 
 def _check_bodies(tree: UrdfTree) -> None:
-    """Every moving joint must move some mass: its child link or a link fixed to it."""
+    """Every moving joint must move some mass (its child link or one fixed to it), and its own link must be a body.
+
+    Links fixed to the base or to another link may have sloppy inertias, as covers and sensors do in published files:
+    what counts is the lumped body, which `checked_articulation` looks at.
+    """
+    for joint in tree.moving_joints:
+        link = tree.links[joint.child]
+        if link.mass > 0 and (fault := inertia_fault(link.inertia, definite=False)):
+            remedy = "give its inertia about its centre of mass, in kg m^2"
+            raise RobotError(f"{tree.source}: link '{link.name}' has an {fault}", remedy)
     heavy = {tree.carrier(link.name) for link in tree.links.values() if link.mass > 0}
     massless = [joint.child for joint in tree.moving_joints if joint.name not in heavy]
     if massless:

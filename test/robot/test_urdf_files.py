@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from branch_mpc.errors import RobotError
+from branch_mpc.oracle import rigid_body
 from branch_mpc.robot import Articulation, articulation_from_urdf, load_robot
 from branch_mpc.robot.from_urdf import snapped_rotation
 
@@ -104,12 +105,35 @@ def test_overrides_are_the_remedy_for_missing_limits() -> None:
     assert (robot.position_lower[1], robot.position_upper[1]) == (-1.0, 1.5)
     for overrides, words in [
         ({"wrist": {"effort": 1.0}}, "unknown joint 'wrist'; known joints: shoulder, elbow"),
-        ({"elbow": {"torque": 1.0}}, "sets torque; set some of lower, upper, velocity, effort"),
+        ({"elbow": {"torque": 1.0}}, "sets torque; set some of lower, upper, velocity, effort, locked"),
         ({"elbow": {"effort": float("nan")}}, "joint 'elbow': <limit> has effort=\"nan\""),
         ({"elbow": 3.0}, "sets 3.0"),
     ]:
         with pytest.raises(RobotError, match=re.escape(words)):
             articulation_from_urdf(PLAIN, overrides=overrides)
+
+
+def test_locked_joint_is_a_fixed_one_at_its_position() -> None:
+    """A joint locked by an override needs no limits, may be a mimic one, and its link is lumped where it is held."""
+    full = articulation_from_urdf(PLAIN)
+    for source in (PLAIN, (FOLDER / "refused" / "mimic.urdf").read_text(), (FOLDER / "refused" / "no_limit.urdf").read_text()):
+        robot = articulation_from_urdf(source, overrides={"elbow": {"locked": 0.7}})
+        assert robot.joint_names == ("shoulder",) and robot.mass[0] == 5.0
+        q, v, a = (np.array([value]) for value in (0.3, 0.8, -0.5))
+        held = np.array([0.3, 0.7])
+        assert np.allclose(rigid_body.tool_pose(robot, q)[0], rigid_body.tool_pose(full, held)[0], atol=1e-14)
+        torque = rigid_body.inverse_dynamics(full, held, np.array([0.8, 0.0]), np.array([-0.5, 0.0]))
+        assert rigid_body.inverse_dynamics(robot, q, v, a)[0] == pytest.approx(torque[0], abs=1e-12)
+    with pytest.raises(RobotError, match='locked="nan"'):
+        articulation_from_urdf(PLAIN, overrides={"elbow": {"locked": float("nan")}})
+
+
+def test_sloppy_inertia_of_an_attached_part_does_not_matter() -> None:
+    """A part fixed to the base or to a heavier body may have an inertia that no body has, as in published files."""
+    part = '<inertial><mass value="0.01"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="3e-6"/></inertial>'
+    for link in ("base_link", "tool"):
+        robot = articulation_from_urdf(PLAIN.replace(f'<link name="{link}"/>', f'<link name="{link}">{part}</link>'))
+        assert robot.mass[1] == (2.01 if link == "tool" else 2.0)
 
 
 def test_fixed_joints_cannot_be_overridden() -> None:
