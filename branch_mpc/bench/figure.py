@@ -199,7 +199,7 @@ def _torque(axes: "Axes", recording: Recording) -> None:
     _shade_approach(axes, recording)
     axes.set(ylabel="torque [% of limit]", ylim=(-112.0, 112.0), yticks=(-100, -50, 0, 50, 100))
     axes.set_title("Torques" if use.size == 0 else f"Torques: at most {np.abs(use).max():.0f} % of the limits")
-    axes.legend(loc="upper right", bbox_to_anchor=(1.01, 1.2), ncols=min(7, robot.dof), **LEGEND)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.04), ncols=min(7, robot.dof), **LEGEND)
 
 
 def _solve(axes: "Axes", recording: Recording) -> None:

@@ -1,6 +1,7 @@
 """Results as a short table for people and as one line of JSON for programs."""
 
 import json
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,11 +25,16 @@ ROWS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+WIDTH = 118
+"""Columns of the table; longer texts go on below."""
+
+
 def format_table(results: Mapping[str, Any]) -> str:
     """Return the table of a run's metrics, one line a quantity; what was not measured shows as '-'."""
     width = max(len(label) for label, _, _ in ROWS)
-    lines = [f"{label:<{width}}  {_cell(results.get(key), form)}" for label, key, form in ROWS if key in results]
-    return "\n".join(lines)
+    indent = " " * (width + 2)
+    rows = [f"{label:<{width}}  {_cell(results.get(key), form)}" for label, key, form in ROWS if key in results]
+    return "\n".join(textwrap.fill(row, WIDTH, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True) for row in rows)
 
 
 def to_json(results: Mapping[str, Any]) -> str:
