@@ -11,6 +11,7 @@ from branch_mpc.branch.program import (
     advance,
     assemble,
     clear,
+    outputs,
     pointers,
     preamble,
     scales,
@@ -78,7 +79,8 @@ def _panel(layout: Layout) -> str:
 def _store(layout: Layout) -> str:
     worker = layout.worker
     text = "T* const record = records + front * RECORD;\n"
-    text += unrolled("i", "NU * NU", f"{worker.owns('i')}record[i] = L[i];") if worker.block else worker.each("i", "NU * NU", "record[i] = L[i];")
+    # L is in registers, where lanes need constant indices
+    text += unrolled("i", "NU * NU", f"{worker.owns('i')}record[i] = L[i];")
     text += worker.each("i", "NU * LD", "record[Y_AT + i] = Y[i];")
     sums = "T largest = T(0), half = T(0);\n"
     sums += unrolled(
@@ -107,7 +109,7 @@ def _solve(layout: Layout, dtype: str, fronts: bool) -> Program:
     text = preamble(layout, dtype, storage) + RECORD.format(update="NX * LD" if fronts else "0")
     text += skip("active.data[instance] == 0 || pivot_failed.data[instance] != 0")
     text += "const T* const records = work.data + (size_t)instance * FRONTS * RECORD;\n"
-    text += "T* const states = states_out.data + (size_t)instance * FRAMES * NX;\nT* const inputs = inputs_out.data + (size_t)instance * STEPS * NU;\n"
+    text += outputs()
     text += "T x[NX], u[NU];\n"
     begin = start_state(layout) + _write(layout, "NX", "states[i] = x[i];")
     body = ROW + pointers(layout)
@@ -118,7 +120,8 @@ def _solve(layout: Layout, dtype: str, fronts: bool) -> Program:
     body += worker.each("i", "NU", dot) + worker.sync
     back = "const int k = NU - 1 - m;\nT sum = -s[k];\n" + unrolled("p", "NU", "sum -= record[p * NU + k] * u[p];", start="k + 1")
     body += unrolled("m", "NU", back + "u[k] = sum * record[k * NU + k];")
-    body += _write(layout, "NU", "inputs[t * NU + i] = u[i];") + advance(layout) + _write(layout, "NX", "states[(t + 1) * NX + i] = x[i];") + worker.sync
+    body += _write(layout, "NU", "inputs[t * NU + i] = u[i];") + advance(layout)
+    body += _write(layout, "NX", "states[(t + 1) * NX + i] = x[i];") + worker.sync
     if fronts:
         return Program("solve", text + body, nu if worker.block else 0, True)
     walk = braces("for (int front = FRONTS - 1; front >= 0; --front) {", body)

@@ -15,6 +15,7 @@ from branch_mpc.branch.program import (
     advance,
     assemble,
     clear,
+    outputs,
     pointers,
     preamble,
     scales,
@@ -26,7 +27,8 @@ from branch_mpc.branch.program import (
 from branch_mpc.branch.text import braces, unrolled
 
 # Row r of the triangle starts at r (r + 1) / 2; row PIVOTS is the right-hand side.
-SIZES = "constexpr int PIVOTS = STEPS * NU, G_AT = STEPS * NU * LD, RHS = PIVOTS * (PIVOTS + 1) / 2, RECORD = G_AT + RHS + 2 * PIVOTS + 1;\n"
+SIZES = "constexpr int PIVOTS = STEPS * NU, RHS = PIVOTS * (PIVOTS + 1) / 2;\n"
+SIZES += "constexpr int G_AT = STEPS * NU * LD, RECORD = G_AT + RHS + 2 * PIVOTS + 1;\n"
 
 
 def triangle(layout: Layout) -> int:
@@ -116,7 +118,7 @@ def _solve(layout: Layout, dtype: str) -> Program:
     worker = layout.worker
     text = preamble(layout, dtype, {}) + SIZES + skip("active.data[instance] == 0 || pivot_failed.data[instance] != 0")
     text += "const T* const G = work.data + (size_t)instance * RECORD + G_AT;\n"
-    text += "T* const states = states_out.data + (size_t)instance * FRAMES * NX;\nT* const inputs = inputs_out.data + (size_t)instance * STEPS * NU;\n"
+    text += outputs()
     text += worker.each("i", "PIVOTS", "inputs[i] = -G[RHS + i];") + worker.sync
     back = "const T* const row = G + k * (k + 1) / 2;\nconst T value = inputs[k] * row[k];\n" + worker.sync
     back += f"{worker.first}inputs[k] = value;\n" + worker.each("i", "k", "inputs[i] -= row[i] * value;") + worker.sync

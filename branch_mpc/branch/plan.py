@@ -91,17 +91,17 @@ class Plan:
 
     def report(self) -> str:
         """Readable table: front classes, widths, levels, depth, fill, storage, operations."""
-        relation, (factor, solve) = self.relation, self.flops
+        relation, m, (factor, solve) = self.relation, self.problem.instances, self.flops
+        blocks = ", ".join(f"'{block.name}' {block.frames} x {block.width}" for block in (relation.inputs, relation.states))
         lines = [
-            f"plan {self.kind}: {self.problem.instances} instances, '{relation.inputs.name}' {relation.inputs.frames} x {relation.inputs.width}, "
-            f"'{relation.states.name}' {relation.states.frames} x {relation.states.width}, {self.problem.dtype.__name__}",
+            f"plan {self.kind}: {m} instances, {blocks}, {self.problem.dtype.__name__}",
             "  front class   eliminated  coupled  width  count",
         ]
         for index, ((eliminated, coupled), count) in enumerate(self.classes.items()):
             lines.append(f"  {index:<11d} {eliminated:12d} {coupled:8d} {eliminated + coupled:6d} {count:6d}")
         lines += [
             f"  fronts {len(self.fronts)}, levels {len(self.levels)}, depth {self.depth}, fill {self.fill} entries",
-            f"  {self.bytes_per_instance} bytes per instance, {self.bytes_per_instance * self.problem.instances} in all (budget {self.memory_budget})",
+            f"  {self.bytes_per_instance} bytes per instance, {self.bytes_per_instance * m} in all (budget {self.memory_budget})",
             f"  flops per instance: factor {factor}, solve {solve}",
         ]
         return "\n".join(lines)
@@ -126,22 +126,20 @@ def plan(problem: Problem, order: Order, *, memory_budget: int = MEMORY_BUDGET) 
     """
     relation = problem.relation
     if relation is None or order.inputs is not relation.inputs:
-        raise PlanError(f"the order on '{order.inputs.name}' is not on the inputs of this problem's relation", "order the block set given to states()")
-    problem.dtype  # noqa: B018 raises when there is no term
+        raise PlanError(f"the order on '{order.inputs.name}' is not on the inputs of this problem", "order the block set given to states()")
     fronts = _chain(relation) if order.kind == "chronological" else _dense(relation)
     result = Plan(problem, relation, order.kind, fronts, memory_budget)
-    if result.bytes_per_instance * problem.instances > memory_budget:
-        total = result.bytes_per_instance * problem.instances
-        raise PlanError(f"the plan needs {total} bytes, the budget is {memory_budget}", "choose another order or fewer instances", result.report())
+    total = result.bytes_per_instance * problem.instances
+    if total > memory_budget:
+        problem_found = f"the plan needs {total} bytes, the budget is {memory_budget}"
+        raise PlanError(problem_found, "choose another order or fewer instances", result.report())
     return result
 
 
 def _chain(relation: Relation) -> tuple[Front, ...]:
     """One front per frame from the last to the first: pivots u_t, coupled to x_t."""
     nu, nx, steps = relation.inputs.width, relation.states.width, relation.inputs.frames
-    return tuple(
-        Front((steps - 1 - i,), nu, nx, (i - 1,) if i else (), i + 1 if i + 1 < steps else None, i) for i in range(steps)
-    )
+    return tuple(Front((steps - 1 - i,), nu, nx, (i - 1,) if i else (), i + 1 if i + 1 < steps else None, i) for i in range(steps))
 
 
 def _dense(relation: Relation) -> tuple[Front, ...]:

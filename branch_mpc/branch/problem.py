@@ -111,7 +111,7 @@ def damping(states: BlockSet, inputs: BlockSet, *, scale: np.ndarray, weight: wp
         scale: Diagonal (nx + nu,), constants folded into the code, not negative.
         weight: Array (instances,).
     """
-    return Damping(states, inputs, np.asarray(scale, dtype=np.float64), weight)
+    return Damping(states, inputs, np.array(scale, dtype=np.float64), weight)
 
 
 @dataclass(eq=False)
@@ -185,13 +185,14 @@ class Problem:
         if inputs is not self._inputs:
             raise ProblemError(f"'{inputs.name}' is not a block set of this problem", "declare it with problem.inputs(...)")
         if self.relation is not None:
-            raise ProblemError(f"'{name}' is a second set of states beside '{self.relation.states.name}'", "put both into one block, side by side")
+            first = self.relation.states.name
+            raise ProblemError(f"'{name}' is a second set of states beside '{first}'", "put both into one block, side by side")
         nx = int(A.shape[-1]) if len(A.shape) else 0
         _positive(f"width of '{name}' (columns of A)", nx)
         states, steps = BlockSet(name, nx, inputs.frames + 1), (inputs.frames,)
         left, right = self._coefficient("A", states, A, (nx, nx)), self._coefficient("B", states, B, (nx, inputs.width))
         if c is not None:
-            _array(f"c of '{name}'", c, (steps + (nx,), (self.instances, *steps, nx)))
+            _array(f"c of '{name}'", c, ((*steps, nx), (self.instances, *steps, nx)))
         if initial is not None:
             _array(f"initial of '{name}'", initial, ((self.instances, nx),))
         self.relation = Relation(states, inputs, left, right, c, initial)
@@ -217,9 +218,8 @@ class Problem:
             self.quadratics.append(term)
             return
         if term.scale.shape != (width,) or not (np.isfinite(term.scale).all() and (term.scale >= 0.0).all()):
-            raise ProblemError(
-                f"damping scale on {where} is {term.scale.tolist()}, shape {term.scale.shape}", f"give {width} finite numbers that are not negative"
-            )
+            found = f"damping scale on {where} is {term.scale.tolist()}, shape {term.scale.shape}"
+            raise ProblemError(found, f"give {width} finite numbers that are not negative")
         _array(f"damping weight on {where}", term.weight, ((self.instances,),))
         self.dampings.append(term)
 
@@ -240,11 +240,13 @@ class Problem:
             steps = states.frames - 1
             _array(label, value, ((steps, *shape), (self.instances, steps, *shape)))
             return Coefficient(symbol, *shape, array=value)
-        constant = np.asarray(value, dtype=np.float64)
+        constant = np.array(value, dtype=np.float64)
         if constant.shape != shape:
-            raise ProblemError(f"{label} has shape {constant.shape}, expected {shape}", "give constants of that shape or a Warp array per frame")
+            problem = f"{label} has shape {constant.shape}, expected {shape}"
+            raise ProblemError(problem, "give constants of that shape or a Warp array per frame")
         if not np.isfinite(constant).all():
             raise ProblemError(f"{label} holds a number that is not finite", "give finite constants")
+        constant.setflags(write=False)  # it is folded into the code
         return Coefficient(symbol, *shape, constant=constant)
 
 

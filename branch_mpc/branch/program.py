@@ -141,7 +141,8 @@ def pointers(layout: Layout) -> str:
     text = ""
     for matrix in (relation.A, relation.B):
         if matrix.array is not None:
-            text += f"const T* const {matrix.name}_t = {matrix.name}.data + {_frame(matrix.array.ndim == 4)} * {matrix.rows * matrix.columns};\n"
+            size = matrix.rows * matrix.columns
+            text += f"const T* const {matrix.name}_t = {matrix.name}.data + {_frame(matrix.array.ndim == 4)} * {size};\n"
     if relation.c is not None:
         text += f"const T* const c_t = c.data + {_frame(relation.c.ndim == 3)} * NX;\n"
     return text
@@ -166,20 +167,26 @@ def substitute(layout: Layout) -> str:
 
 
 def start_state(layout: Layout) -> str:
-    """x = state of frame 0."""
+    """Set x to the state of frame 0."""
     source = "T(0)" if layout.plan.relation.initial is None else "initial.data[(size_t)instance * NX + i]"
     return unrolled("i", "NX", f"x[i] = {source};")
+
+
+def outputs() -> str:
+    """Pointers to the solution of this instance."""
+    text = "T* const states = states_out.data + (size_t)instance * FRAMES * NX;\n"
+    return text + "T* const inputs = inputs_out.data + (size_t)instance * STEPS * NU;\n"
 
 
 def clear(layout: Layout) -> str:
     """Zero padding, so that it stays finite."""
     if layout.worker.block:
         return ""
-    return layout.worker.grid("i", "NX", "j", "LD", "V[i * LD + j] = T(0);") + layout.worker.grid("i", "NZ", "j", "LD", "M[i * LD + j] = T(0);")
+    return "".join(layout.worker.grid("i", rows, "j", "LD", f"{name}[i * LD + j] = T(0);") for name, rows in (("V", "NX"), ("M", "NZ")))
 
 
 def advance(layout: Layout) -> str:
-    """x = A x + B u + c of frame t, computed by every lane."""
+    """Set x to A x + B u + c of frame t; every lane computes all of it."""
     relation = layout.plan.relation
     offset = (lambda i: f"c_t[{i}]") if relation.c is not None else None
     products = [(relation.A, lambda k: f"x[{k}]"), (relation.B, lambda k: f"u[{k}]")]

@@ -79,7 +79,8 @@ class Solver:
             return self._inputs
         if blocks is relation.states:
             return self._states
-        raise ProblemError(f"'{blocks.name}' is not a block set of this problem", f"ask for '{relation.inputs.name}' or '{relation.states.name}'")
+        remedy = f"ask for '{relation.inputs.name}' or '{relation.states.name}'"
+        raise ProblemError(f"'{blocks.name}' is not a block set of this problem", remedy)
 
     def source(self) -> str:
         """The generated text of both kernels, with what it was generated from."""

@@ -70,8 +70,10 @@ def adjoint(matrix: Coefficient, read: Read, write: Write) -> str:
     if matrix.constant is None:
         total = "T sum = T(0);\n" + unrolled("k", matrix.rows, f"sum += {matrix.name}_t[k * {matrix.columns} + j] * {read('k')};")
         return unrolled("j", matrix.columns, total + write("j", "sum"))
-    columns = matrix.constant.T
-    return "".join(write(j, _sum([(float(v), read(k)) for k, v in enumerate(column) if v != 0.0])) + "\n" for j, column in enumerate(columns))
+    text = ""
+    for j, column in enumerate(matrix.constant.T):
+        text += write(j, _sum([(float(v), read(k)) for k, v in enumerate(column) if v != 0.0])) + "\n"
+    return text
 
 
 def forward(matrices: list[tuple[Coefficient, Read]], offset: Callable[[object], str] | None, write: Write) -> str:
