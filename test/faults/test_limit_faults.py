@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from toy_arm import PERIOD, READY, ROBOT, Loop, ToyArm, gravity, make_guard, make_plan
+from toy_arm import PERIOD, READY, ROBOT, Loop, ToyArm, gravity, make_plan
 
 from branch_mpc.guard import GuardSettings, Limits, Mode
 from branch_mpc.guard.limiter import Limiter
@@ -78,7 +78,8 @@ def test_fault_24_position_margin_moves_the_limit_inwards():
 def test_fault_24_in_the_loop_the_outward_torque_falls_at_the_rate():
     """A plan that drives a joint through its limit: from the limit on the torque falls at the rate until it points back."""
     loop = Loop(arm=ToyArm(q=[1.9, 0.0, 0.0]))
-    loop.plan = lambda loop: make_plan(loop.now, gravity(loop.arm.q) + [15.0, 0.0, 0.0], loop.epoch, loop.tick, q=np.clip(loop.arm.q, -2, 2))
+    push = np.array([15.0, 0.0, 0.0])
+    loop.plan = lambda loop: make_plan(loop.now, gravity(loop.arm.q) + push, loop.epoch, loop.tick, q=np.clip(loop.arm.q, -2, 2))
     for _ in range(100):
         loop.run(1)
         if loop.arm.q[0] > 2.0:

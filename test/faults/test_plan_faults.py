@@ -69,7 +69,7 @@ def test_fault_28_plan_torque_far_beyond_limits():
     loop = tracking_loop(torque_rate=1e4)
     assert not loop.guard.plan(plan_of(loop, tick=6, torque=[0.0, 10.0 * ROBOT.effort_limit[1], 0.0]), loop.now)
     assert "elbow" in loop.guard.plans.last_rejection
-    loop.plan = lambda loop: plan_of(loop, tick=7, torque=gravity(READY) + [0.0, 0.0, 3.0 * ROBOT.effort_limit[2]])
+    loop.plan = lambda loop: plan_of(loop, tick=7, torque=gravity(READY) + np.array([0.0, 0.0, 30.0]))
     command = loop.run(1)
     assert command.mode is Mode.TRACKING
     assert list(command.limited) == [False, False, True]

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from toy_arm import PERIOD, READY, Loop, make_guard
+from toy_arm import PERIOD, READY, Loop, gravity, make_guard, make_plan
 
 from branch_mpc.guard import Mode
 from branch_mpc.mpc.plan import JointSample
@@ -161,3 +161,39 @@ def test_fault_14_clock_stands_still():
     loop.guard.observe(loop.arm.sample(), loop.now)
     commands = [loop.guard.command(loop.now - PERIOD) for _ in range(5)]
     assert all((command.torque == first).all() for command in commands)
+
+
+def test_fault_08_scattered_glitches_are_never_believed():
+    """Implausible states that do not agree with each other are noise, however many in a row."""
+    loop = tracking_loop()
+    places = [np.array([1.9, -1.9, 2.0]), np.array([-1.9, 1.9, -2.0])]
+    for count in range(20):
+        loop.guard.observe(JointSample(loop.now + 1e-4 * count, places[count % 2], np.zeros(3)), loop.now)
+    assert loop.guard.states.rejections["position jump"] == 20
+
+
+def test_a_gap_restarts_the_prestream():
+    """States that stop for 0.1 s while waiting must stream for the whole prestream again before anything leaves."""
+    loop = Loop(make_guard(prestream=0.2))
+    loop.run(15)
+    loop.states = False
+    loop.run(10)
+    loop.states = True
+    published = [loop.run(1).publish for _ in range(30)]
+    assert published.index(True) == 20
+
+
+def test_states_lost_in_the_middle_of_a_stop():
+    """The stop goes on from the last measurement: the arm is slower at its end than when the states were lost."""
+    push = np.array([6.0, 3.0, 0.5])
+    loop = Loop(plan=lambda loop: make_plan(loop.now, gravity(loop.arm.q) + push, loop.epoch, loop.tick, q=loop.arm.q))
+    loop.run(20)
+    loop.guard.hold(True, loop.now)
+    loop.run(4)
+    loop.states = False
+    speed, place = np.linalg.norm(loop.arm.v), loop.arm.q.copy()
+    loop.run(100, until=Mode.WAITING)
+    # Half of the speed: the last measurement is old when it is used. The place is that of the last measurement and not of
+    # the beginning of the stop, so gravity is balanced there.
+    assert np.linalg.norm(loop.arm.v) < 0.5 * speed
+    np.testing.assert_allclose(loop.command.torque, gravity(place), atol=1.0)

@@ -1,5 +1,7 @@
 """The guard holding, stopping and handing over a simulated toy arm."""
 
+import dataclasses
+import itertools
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -33,9 +35,10 @@ def test_imports_no_kernels_and_no_ros():
 
 def test_first_command_is_the_hold_torque():
     """Activation is bumpless (P11): the first command is within one rate step of gravity's torque, and rests the arm."""
-    loop = Loop(arm=ToyArm(v=[0.3, -0.2, 0.1]))
+    loop = Loop(make_guard(torque_rate=1.0), arm=ToyArm(v=[0.3, -0.2, 0.1]))
     loop.run(5, until=Mode.HOLD)
     step = ROBOT.effort_limit * loop.guard.settings.torque_rate * PERIOD
+    assert (step < np.abs(gravity(READY))).any()
     assert (np.abs(loop.command.torque - gravity(READY)) <= step + 1e-9).all()
 
 
@@ -102,6 +105,27 @@ def test_stop_without_states_ends_in_silence_with_the_arm_nearly_at_rest():
     assert np.linalg.norm(loop.arm.v) <= 0.2 * speed
 
 
+def test_a_stop_that_never_rests_ends_by_the_clock():
+    """An arm that is pushed on, or an encoder that lies, does not keep the guard in STOPPING beyond stop_time (P4)."""
+    loop = moving_loop()
+    fast = loop.arm.sample
+    loop.arm.sample = lambda: dataclasses.replace(fast(), velocity=np.array([0.5, 0.5, 0.5]))
+    loop.guard.hold(True, loop.now)
+    began = loop.now
+    loop.run(100, until=Mode.HOLD)
+    assert loop.guard.mode is Mode.HOLD and loop.now - began <= loop.guard.settings.stop_time + 3 * PERIOD
+
+
+def test_a_clock_that_jitters_backwards_earns_no_rate():
+    """Between two equal times the torque moves no further than the time that really passed allows."""
+    loop = Loop(plan=lambda loop: make_plan(loop.now, 0.9 * ROBOT.effort_limit, loop.epoch, loop.tick))
+    loop.run(4)
+    first = loop.command.torque
+    times = loop.now + np.array([0.0, -0.005, 0.0, -0.005, 0.0])
+    last = [loop.guard.command(time) for time in times][-1]
+    assert (np.abs(last.torque - first) <= ROBOT.effort_limit * 10.0 * PERIOD + 1e-9).all()
+
+
 def test_per_joint_gains_without_a_mass_matrix():
     """Without a mass matrix the hold works on the effort limits alone."""
     guard = Guard(ROBOT, GuardSettings(prestream=0.0), gravity, None, PERIOD)
@@ -123,7 +147,7 @@ def test_preview_continues_the_command_within_rate():
     loop = moving_loop()
     points = [loop.command, *loop.guard.horizon(loop.command, 3, PERIOD)]
     step = ROBOT.effort_limit * loop.guard.settings.torque_rate * PERIOD
-    for before, after in zip(points, points[1:], strict=False):
+    for before, after in itertools.pairwise(points):
         assert (np.abs(after.torque - before.torque) <= step + 1e-9).all()
         assert after.time > before.time and np.isfinite(after.position).all()
 

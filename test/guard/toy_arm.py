@@ -33,7 +33,7 @@ def mass_matrix(q):
 class ToyArm:
     """M a + g(q) = tau, integrated in steps of a millisecond."""
 
-    def __init__(self, q=READY, v=np.zeros(3)):
+    def __init__(self, q=READY, v=(0.0, 0.0, 0.0)):
         self.time, self.q, self.v = 0.0, np.array(q, float), np.array(v, float)
 
     def advance(self, torque, duration=PERIOD):
