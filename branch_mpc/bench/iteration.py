@@ -23,7 +23,7 @@ from branch_mpc.mpc.plan import JointSample
 from branch_mpc.mpc.settings import MpcSettings
 from branch_mpc.optimal_control.reference import figure8_for, window
 from branch_mpc.optimal_control.weights import CostWeights
-from branch_mpc.robot import load_robot, ready_configuration
+from branch_mpc.robot import Articulation, load_robot, ready_configuration
 from branch_mpc.sqp.solver import SqpSolver
 
 
@@ -50,15 +50,21 @@ def row(seconds: list[float], **facts: object) -> dict:
     return {**facts, "us_median": 1e6 * float(np.median(seconds)), "us_min": 1e6 * min(seconds), "us_max": 1e6 * max(seconds)}
 
 
+def _arm(robot: str) -> tuple[Articulation, np.ndarray]:
+    """The robot of this name or JSON file (which needs no Pinocchio) and its start configuration."""
+    articulation = load_robot(robot)
+    return articulation, ready_configuration(articulation.name)
+
+
 def iteration_rows(robot: str, knots: int, batch: int, device: str, weights: CostWeights, schedule: str) -> list[dict]:
     """Device times of one iteration and of its parts from a converged iterate of the figure-8."""
-    articulation, q = load_robot(robot), ready_configuration(robot)
+    articulation, q = _arm(robot)
     solver = SqpSolver(
         articulation, knots=knots, step=0.01, batch=batch, weights=weights, device=device, iterations=4, retries=0, schedule=schedule
     )
-    targets = window(figure8_for(robot), 0.0, knots, 0.01)
+    targets = window(figure8_for(articulation.name), 0.0, knots, 0.01)
     result = solver.solve(np.r_[q, 0 * q], targets)
-    facts = {"robot": robot, "knots": knots, "batch": batch, "iterations": 1, "boundary": "device", "schedule": schedule}
+    facts = {"robot": articulation.name, "knots": knots, "batch": batch, "iterations": 1, "boundary": "device", "schedule": schedule}
     facts |= {"merit": float(result.merit[0]), "kkt_residual": float(result.kkt_residual[0])}
     n, M, problem = articulation.dof, batch, [solver.wrenches, solver.targets, solver.weights, solver.nominal]
     dX, dA = (solver.linear.solution(block) for block in solver._blocks)
@@ -86,18 +92,18 @@ def iteration_rows(robot: str, knots: int, batch: int, device: str, weights: Cos
 
 def tick_row(robot: str, knots: int, batch: int, device: str, weights: CostWeights) -> dict:
     """Host-to-host time of a whole tick: delay, warm start, hypotheses, one iteration, selection, outputs."""
-    articulation, q = load_robot(robot), ready_configuration(robot)
+    articulation, q = _arm(robot)
     controller = Controller(articulation, MpcSettings(knots=knots, batch=batch, device=device, weights=weights))
     sample = JointSample(0.0, q, 0 * q)
     controller.reset(sample)
-    targets, ticks = window(figure8_for(robot), 0.0, knots, 0.01), []
+    targets, ticks = window(figure8_for(articulation.name), 0.0, knots, 0.01), []
     torque = controller.step(sample, 0.0, targets).torque[0]
     for k in range(1, 400):
         controller.sent((k - 1) * 0.01, torque)
         begun = time.perf_counter()
         plan = controller.step(JointSample(0.01 * k, q, 0 * q), 0.01 * k, targets)
         ticks.append(time.perf_counter() - begun)
-    facts = {"robot": robot, "knots": knots, "batch": batch, "iterations": 1, "boundary": "host to host", "schedule": controller.policy.schedule}
+    facts = {"robot": articulation.name, "knots": knots, "batch": batch, "iterations": 1, "boundary": "host to host", "schedule": controller.policy.schedule}
     return row(ticks[20:], part="tick", **facts, merit=plan.merit, kkt_residual=plan.kkt_residual) | {
         "us_p99": 1e6 * float(np.quantile(ticks[20:], 0.99))
     }
@@ -113,7 +119,7 @@ def environment(device: str) -> dict:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write JSON when asked."""
     parser = argparse.ArgumentParser(prog="branch_mpc.bench.iteration", description="time one SQP iteration and its parts")
-    parser.add_argument("--robot", default="indy7")
+    parser.add_argument("--robot", default="indy7", help="shipped robot, or an articulation saved as JSON")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--schedule", default="serial")
     parser.add_argument("--knots", type=int, nargs="+", default=[32])
