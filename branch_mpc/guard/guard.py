@@ -155,7 +155,7 @@ class Guard:
         self._measured, self._last = None, None
         self._fault, self._hold, self._reason = "", "", ""
         self._leaving, self.cold = False, True
-        self._laws.unlatch()
+        self._laws.forget()
 
     def _stale(self) -> bool:
         return self.states.age(self._now) > self.settings.state_timeout
@@ -176,7 +176,7 @@ class Guard:
         if self._now - self._stop_start >= self.settings.stop_time:
             return False
         sample = self.states.sample
-        speed = self._laws.braking_velocity(self._now) if sample is None or self._stale() else np.asarray(sample.velocity)
+        speed = self._laws.braking_state(self._now)[1] if sample is None or self._stale() else np.asarray(sample.velocity)
         return bool((np.abs(speed) > self.settings.rest_speed * self.limits.velocity).any())
 
     def _step_mode(self, effect: float) -> None:
@@ -201,9 +201,9 @@ class Guard:
         sample = self.states.sample
         if self._stale() and self.plans.plan is not None and before in (Mode.TRACKING, Mode.DEGRADED):
             _, position, velocity = self.plans.at(effect)  # the best belief without a measurement: what was being executed
-            self._laws.begin_braking(self._now, *self._limiter.within(position, velocity))
+            self._laws.brake_from(self._now, *self._limiter.within(position, velocity))
         elif sample is not None:
-            self._laws.begin_braking(self._now, np.asarray(sample.position), np.asarray(sample.velocity))
+            self._laws.brake_from(self._now, np.asarray(sample.position), np.asarray(sample.velocity))
         self._hold = self._hold or ("" if self.settings.auto_resume else f"stopped: {self._reason}")
         self._forget_plan(self._reason)
 
@@ -220,6 +220,7 @@ class Guard:
     def _clock_jumped(self, now: float) -> None:
         self._now, self._sent_at, self._stop_start = now, now, now
         self.states.clear()
+        self._laws.forget()
         if self.mode not in SILENT:
             self._restart("clock jumped back")
             self.mode = Mode.FAULT if self.mode is Mode.FAULT else Mode.WAITING
@@ -233,7 +234,9 @@ class Guard:
         if self.mode in (Mode.TRACKING, Mode.DEGRADED):
             return self.plans.at(effect)
         if self.mode is Mode.STOPPING:
-            return self._laws.stop(self._now, self._measured)
+            if sample is not None:
+                self._laws.brake_from(sample.time, np.asarray(sample.position), np.asarray(sample.velocity))
+            return self._laws.stop(self._now)
         assert self._measured is not None  # HOLD and FAULT speak only with a fresh state
         return self._laws.hold(*self._measured)
 

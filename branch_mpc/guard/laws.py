@@ -35,11 +35,16 @@ class Laws:
         self.gravity = gravity
         self._posture: np.ndarray | None = None
         n = limits.effort.size
-        self._brake = (0.0, np.zeros(n), np.zeros(n))
+        self._brake = (-np.inf, np.zeros(n), np.zeros(n))
 
     def unlatch(self) -> None:
         """Forget the held posture: the next `hold` latches what is measured then."""
         self._posture = None
+
+    def forget(self) -> None:
+        """Forget the held posture and the stop, after a jump of the clock or at activation."""
+        self.unlatch()
+        self._brake = (-np.inf, self._brake[1], self._brake[2])
 
     def hold(self, q: np.ndarray, v: np.ndarray) -> Targets:
         """Return the damped hold of the posture measured when it began.
@@ -53,28 +58,31 @@ class Laws:
         acceleration = self._settings.hold_stiffness * (self._posture - q) - self._settings.hold_damping * v
         return self._torque(q, acceleration), self._posture, np.zeros_like(self._posture)
 
-    def begin_braking(self, now: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Set where a stop begins, for a stop that has to go on without measurements."""
-        self._brake = (now, np.array(q, dtype=float), np.array(v, dtype=float))
-
-    def braking_velocity(self, now: float) -> np.ndarray:
-        """Return the velocity that the stop predicts at `now`: v0 exp(-damping t), shape (n,)."""
-        start, _, velocity = self._brake
-        return velocity * np.exp(-self._settings.hold_damping * max(0.0, now - start))
-
-    def stop(self, now: float, measured: tuple[np.ndarray, np.ndarray] | None) -> Targets:
-        """Return the deceleration; without a measurement along the exponential that the model predicts.
+    def brake_from(self, time: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Set the state from which the stop is predicted; one older than the present one is passed over.
 
         Args:
-            now: Controller clock [s].
-            measured: Positions and velocities, or None.
+            time: When the arm was, or is believed to have been, in that state, controller clock [s].
+            q: Positions, shape (n,) [rad | m].
+            v: Velocities, shape (n,) [rad/s | m/s].
         """
-        if measured is None:
-            velocity = self.braking_velocity(now)
-            position = self._brake[1] + (self._brake[2] - velocity) / self._settings.hold_damping
-        else:
-            position, velocity = measured
-            self.begin_braking(now, position, velocity)
+        if time > self._brake[0]:
+            self._brake = (time, np.array(q, dtype=float), np.array(v, dtype=float))
+
+    def braking_state(self, now: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return (q, v) at `now` on the way to rest: v0 exp(-damping t) and its integral.
+
+        With states coming in this bridges their age; without them it is the whole stop. Feeding back the last velocity
+        unchanged for as long as a state counts as fresh would brake the arm past rest.
+        """
+        time, q, v = self._brake
+        damping = self._settings.hold_damping
+        velocity = v * np.exp(-damping * max(0.0, now - time))
+        return q + (v - velocity) / damping, velocity
+
+    def stop(self, now: float) -> Targets:
+        """Return the deceleration at `now` [s]."""
+        position, velocity = self.braking_state(now)
         return self._torque(position, -self._settings.hold_damping * velocity), position, np.zeros_like(position)
 
     def _torque(self, q: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
