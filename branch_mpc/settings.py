@@ -61,7 +61,8 @@ def checked(name: str, value: Any, field: dataclasses.Field) -> Any:
         if isinstance(item, float) and not math.isfinite(item):
             raise SettingError(f"parameter '{name}' is {item}", "give a finite number")
         if low is not None and item < low or high is not None and item > high:
-            raise SettingError(f"parameter '{name}' is {item}", f"give a value in {_range(low, high)} {field.metadata['unit']}".rstrip())
+            allowed = f"{_range(low, high)} {field.metadata['unit']}".rstrip()
+            raise SettingError(f"parameter '{name}' is {item}", f"give a value in {allowed}")
     if choices and value not in choices:
         raise SettingError(f"parameter '{name}' is '{value}'", f"choose one of {', '.join(choices)}")
     return value
@@ -97,7 +98,9 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         tree = yaml.safe_load(path.read_text())
     except yaml.YAMLError as error:
         raise SettingError(f"parameter file '{path}' is not YAML ({str(error).splitlines()[0]})", "correct the file") from error
-    nodes = [node["ros__parameters"] for node in (tree or {}).values() if isinstance(node, dict) and isinstance(node.get("ros__parameters"), dict)]
+    branches = tree.values() if isinstance(tree, dict) else ()
+    nodes = [node.get("ros__parameters") for node in branches if isinstance(node, dict)]
+    nodes = [node for node in nodes if isinstance(node, dict)]
     if not nodes:
         raise SettingError(f"parameter file '{path}' holds no 'ros__parameters'", "put the parameters under '/**: ros__parameters:'")
     return {name: value for node in nodes for name, value in _dotted(node)}

@@ -66,7 +66,7 @@ def iteration_rows(robot: str, knots: int, batch: int, device: str, weights: Cos
     result = solver.solve(np.r_[q, 0 * q], targets)
     facts = {"robot": articulation.name, "knots": knots, "batch": batch, "iterations": 1, "boundary": "device", "schedule": schedule}
     facts |= {"merit": float(result.merit[0]), "kkt_residual": float(result.kkt_residual[0])}
-    n, M, problem = articulation.dof, batch, [solver.wrenches, solver.targets, solver.weights, solver.nominal]
+    M, problem = batch, [solver.wrenches, solver.targets, solver.weights, solver.nominal]
     dX, dA = (solver.linear.solution(block) for block in solver._blocks)
 
     def factor_solve() -> None:
@@ -80,9 +80,9 @@ def iteration_rows(robot: str, knots: int, batch: int, device: str, weights: Cos
     def terms() -> None:
         solver._launch(solver._kernels.terms, (M, knots), [solver.X, solver.A, *problem], [solver.H, solver.g, solver.costs])
 
-    assert n == articulation.dof
     rows = []
-    for name, launches in (("iteration", solver.launch_iteration), ("terms", terms), ("factor and solve", factor_solve), ("merit", merit)):
+    parts = {"iteration": solver.launch_iteration, "terms": terms, "factor and solve": factor_solve, "merit": merit}
+    for name, launches in parts.items():
         # an accepted or converged problem leaves the active set; the parts are timed with every problem in it
         solver.linear.active.fill_(1)
         seconds = timed(solver.capture(launches), lambda: wp.synchronize_device(solver.device))
@@ -103,7 +103,8 @@ def tick_row(robot: str, knots: int, batch: int, device: str, weights: CostWeigh
         begun = time.perf_counter()
         plan = controller.step(JointSample(0.01 * k, q, 0 * q), 0.01 * k, targets)
         ticks.append(time.perf_counter() - begun)
-    facts = {"robot": articulation.name, "knots": knots, "batch": batch, "iterations": 1, "boundary": "host to host", "schedule": controller.policy.schedule}
+    facts = {"robot": articulation.name, "knots": knots, "batch": batch, "iterations": 1}
+    facts |= {"boundary": "host to host", "schedule": controller.policy.schedule}
     return row(ticks[20:], part="tick", **facts, merit=plan.merit, kkt_residual=plan.kkt_residual) | {
         "us_p99": 1e6 * float(np.quantile(ticks[20:], 0.99))
     }

@@ -25,7 +25,8 @@ def kernel(articulation: Articulation, outputs: list[Number], dtype: str = "floa
         dtype: 'float32' or 'float64'.
     """
     real, n = REAL[dtype], articulation.dof
-    loads = {f"{name}{i}": f"{name}.data[(size_t)row * {6 if name == 'w' else n} + {i}]" for name in INPUTS for i in range(6 if name == "w" else n)}
+    widths = {name: 6 if name == "w" else n for name in INPUTS}
+    loads = {f"{name}{i}": f"{name}.data[(size_t)row * {width} + {i}]" for name, width in widths.items() for i in range(width)}
     body = cpp([(f"result.data[(size_t)row * {len(outputs)} + {i}]", value) for i, value in enumerate(outputs)], loads, dtype)
 
     @wp.func_native(body)

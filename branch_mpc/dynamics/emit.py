@@ -1,6 +1,6 @@
 """Straight-line code from traced scalars: C++ for Warp native functions, Python for the host."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from branch_mpc.dynamics.expression import Number, Scalar, live
 
@@ -36,7 +36,9 @@ def python(outputs: Sequence[tuple[str, Number]], loads: Mapping[str, str]) -> l
     )
 
 
-def _statements(outputs, loads, literal, *, declare: str, store: str, call: str) -> list[str]:  # noqa: ANN001
+def _statements(
+    outputs: Sequence[tuple[str, Number]], loads: Mapping[str, str], literal: Callable[[float], str], *, declare: str, store: str, call: str
+) -> list[str]:
     scalars = [value for _, value in outputs if isinstance(value, Scalar)]
     lines = [store.format(name=name, value=literal(float(value))) for name, value in outputs if not isinstance(value, Scalar)]
     if not scalars:
@@ -70,7 +72,7 @@ def _statements(outputs, loads, literal, *, declare: str, store: str, call: str)
     return lines
 
 
-def _value(operation: str, x: list[str], literal, call: str) -> str:  # noqa: ANN001
+def _value(operation: str, x: list[str], literal: Callable[[float], str], call: str) -> str:
     infix = {"add": "+", "sub": "-", "mul": "*"}
     if operation in infix:
         return f"{x[0]} {infix[operation]} {x[1]}"

@@ -6,7 +6,7 @@ vanish while the graph is built, equal expressions are one node, derivatives are
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Union
 
 Number = Union["Scalar", float, int]
@@ -130,7 +130,7 @@ class Scalar:
         """Return the cosine."""
         return self._unary("cos", math.cos)
 
-    def _unary(self, operation: str, fold) -> "Scalar":  # noqa: ANN001
+    def _unary(self, operation: str, fold: Callable[[float], float]) -> "Scalar":
         if self.constant is not None:
             return self.graph.constant(fold(self.constant))
         return self.graph.node(operation, (self.index,))

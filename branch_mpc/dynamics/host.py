@@ -23,7 +23,8 @@ def compiled(outputs: list[Number], inputs: dict[str, int], functions: object = 
     """
     loads = {f"{name}{i}": f"{name}[{i}]" for name, count in inputs.items() for i in range(count)}
     body = python([(f"y{i}", value) for i, value in enumerate(outputs)], loads)
-    source = [f"def function({', '.join(inputs)}):", *("    " + line for line in body), f"    return ({' '.join(f'y{i},' for i in range(len(outputs)))})"]
+    results = " ".join(f"y{i}," for i in range(len(outputs)))
+    source = [f"def function({', '.join(inputs)}):", *("    " + line for line in body), f"    return ({results})"]
     scope = {"sin": functions.sin, "cos": functions.cos}  # type: ignore[attr-defined]
     exec(compile("\n".join(source), "<branch_mpc host dynamics>", "exec"), scope)
     return scope["function"]

@@ -5,6 +5,7 @@ vectors (angular, linear) and force vectors (moment, force) kept as pairs of 3-v
 fold into the trace. Derivatives are taken on the trace, so there is nothing to keep in step by hand.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ Matrix = list[list[Number]]
 Pair = tuple[Vector, Vector]
 
 
-def _sum(terms) -> Number:  # noqa: ANN001
+def _sum(terms: Iterable[Number]) -> Number:
     total: Number = 0.0
     for term in terms:
         total = total + term
@@ -158,7 +159,8 @@ def inverse_dynamics(trace: Trace, at: Frames, *, acceleration: bool = True, vel
     for i, parent in enumerate(robot.parents):
         speed: Number = trace.v[i] if velocity else 0.0
         rate: Number = trace.a[i] if acceleration else 0.0
-        base_motion, base_acceleration = ((zero, zero), (zero, (-robot.gravity).tolist())) if parent < 0 else (motion[parent], accelerations[parent])
+        base_motion = (zero, zero) if parent < 0 else motion[parent]
+        base_acceleration = (zero, (-robot.gravity).tolist()) if parent < 0 else accelerations[parent]
         carried = _to_link(at, i, base_motion)
         joint = _joint(robot, i, speed)
         v = (_add(carried[0], joint[0]), _add(carried[1], joint[1]))
@@ -171,8 +173,9 @@ def inverse_dynamics(trace: Trace, at: Frames, *, acceleration: bool = True, vel
         accelerations.append(a)
         force.append((_add(inertial[0], gyroscopic[0]), _add(inertial[1], gyroscopic[1])))
     if wrench:
-        push = _transform_back(at.world_rotation[robot.tool_link], list(trace.wrench[:3]))
-        turn = _add(_transform_back(at.world_rotation[robot.tool_link], list(trace.wrench[3:])), _cross(robot.tool_translation.tolist(), push))
+        into_link = at.world_rotation[robot.tool_link]
+        push = _transform_back(into_link, list(trace.wrench[:3]))
+        turn = _add(_transform_back(into_link, list(trace.wrench[3:])), _cross(robot.tool_translation.tolist(), push))
         moment, linear = force[robot.tool_link]
         force[robot.tool_link] = (_sub(moment, turn), _sub(linear, push))
     torque: list[Number] = [0.0] * robot.dof
@@ -280,8 +283,11 @@ def _inertia_in_parent(at: Frames, i: int, inertia: tuple[Matrix, Vector, Number
     moved = _transform(R, first)
     # about the new origin: (R I R') + 2 (p.h) 1 - (p h' + h p') + m ((p.p) 1 - p p')
     diagonal = 2.0 * _dot(p, moved) + mass * _dot(p, p)
-    lower = {(r, c): turned[r][c] - (p[r] * moved[c] + moved[r] * p[c]) - mass * (p[r] * p[c]) + (diagonal if r == c else 0.0) for r in range(3) for c in range(r + 1)}
-    full: Matrix = [[lower[max(r, c), min(r, c)] for c in range(3)] for r in range(3)]
+    full: Matrix = [[0.0] * 3 for _ in range(3)]
+    for r in range(3):
+        for c in range(r + 1):
+            entry = turned[r][c] - (p[r] * moved[c] + moved[r] * p[c]) - mass * (p[r] * p[c])
+            full[r][c] = full[c][r] = entry + diagonal if r == c else entry
     return full, _add(moved, _scale(p, mass)), mass
 
 

@@ -1,0 +1,1 @@
+"""Receding horizon: warm start by elapsed time, delay, hypotheses, launch policy; one graph per tick."""

@@ -43,7 +43,9 @@ class LaunchPolicy:
     """Every choice with its reason, one line."""
 
 
-def choose(device: DeviceFacts, *, knots: int, batch: int, formulation: str = "acceleration", forced: PolicySettings | None = None) -> LaunchPolicy:
+def choose(
+    device: DeviceFacts, *, knots: int, batch: int, formulation: str = "acceleration", forced: PolicySettings | None = None
+) -> LaunchPolicy:
     """Choose for one configuration.
 
     Args:
@@ -61,7 +63,7 @@ def choose(device: DeviceFacts, *, knots: int, batch: int, formulation: str = "a
     table = {
         "linear_solver": _linear_solver(knots, formulation),
         "order": ("chronological", "a sweep over the knots costs N small factorisations, the dense order one of (N-1)n unknowns"),
-        "schedule": ("serial", "one thread an instance on the CPU") if device.is_cpu else ("fused", f"a block an instance keeps its front on chip on {where}"),
+        "schedule": ("serial", f"one thread an instance on {where}") if device.is_cpu else ("fused", f"fronts stay on chip on {where}"),
         "merit_block": (32 if small else 64, f"{where} has few SMs" if small else f"default on {where}"),
     }
     for name, automatic in (("linear_solver", "auto"), ("order", "auto"), ("schedule", "auto"), ("merit_block", 0)):

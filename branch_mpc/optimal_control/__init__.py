@@ -1,0 +1,1 @@
+"""Knots, references, objective: the quadratic terms of every knot, as generated kernels."""

@@ -114,8 +114,8 @@ def _merit(articulation: Articulation, weights: CostWeights, dtype: str) -> Any:
         problem, candidate, knot = wp.tid()
         if pending[problem] != 0:
             alpha = wp.pow(real(0.5), real(first + candidate))
-            knot_cost(
-                X, A, dX, dA, wrenches, targets, weights, nominal, costs, alpha, problem, first + candidate, costs.shape[1], knot, X.shape[1]
-            )
+            knots = X.shape[1]
+            index = first + candidate
+            knot_cost(X, A, dX, dA, wrenches, targets, weights, nominal, costs, alpha, problem, index, costs.shape[1], knot, knots)
 
     return tracking_merit

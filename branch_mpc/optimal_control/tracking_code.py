@@ -27,7 +27,8 @@ WEIGHT_COUNT = 8
 
 def weight_vector(weights: CostWeights) -> np.ndarray:
     """Return the weights in the order the kernels read them, shape (8,), float32."""
-    names = ("tool_position", "tool_position_terminal", "velocity", "torque", "posture", "position_barrier", "velocity_barrier", "torque_barrier")
+    costs = ("tool_position", "tool_position_terminal", "velocity", "torque", "posture")
+    names = (*costs, "position_barrier", "velocity_barrier", "torque_barrier")
     return np.array([getattr(weights, name) for name in names])
 
 
@@ -80,7 +81,7 @@ def dynamics(articulation: Articulation, dtype: str, *, derivatives: bool) -> st
 
 def cost(articulation: Articulation, weights: CostWeights, dtype: str) -> str:
     """Block that turns q, v, tau, p into `value`, and slope_*/curvature_* of the barriers and the torque."""
-    n, real = articulation.dof, CPP_TYPE[dtype]
+    real = CPP_TYPE[dtype]
     lower = {"q": articulation.position_lower + weights.position_margin, "v": weights.velocity_margin - articulation.velocity_limit}
     upper = {"q": articulation.position_upper - weights.position_margin, "v": articulation.velocity_limit - weights.velocity_margin}
     lower["tau"], upper["tau"] = weights.torque_margin - articulation.effort_limit, articulation.effort_limit - weights.torque_margin
@@ -113,8 +114,8 @@ def _barriers(quantity: str, weight: str, target: str, lower: np.ndarray, upper:
             lines.append("    { real slope = real(0), curvature = real(0);")
             for bound, sign, distance in ((lower[i], "real(1)", "{x} - ({b})"), (upper[i], "real(-1)", "({b}) - {x}")):
                 if np.isfinite(bound):
-                    literal = f"{float(bound)!r}{suffix}"
-                    lines.append(f"    barrier({distance.format(x=f'{quantity}[{i}]', b=literal)}, {sign}, product, extra, slope, curvature);")
+                    away = distance.format(x=f"{quantity}[{i}]", b=f"{float(bound)!r}{suffix}")
+                    lines.append(f"    barrier({away}, {sign}, product, extra, slope, curvature);")
             lines.append(f"    slope_{target}[{i}] += {weight} * slope; curvature_{target}[{i}] += {weight} * curvature; }}")
         lines.append(f"    value += {weight} * (extra - wp::log(product)); }}")
     return [*lines, "}"]
@@ -179,11 +180,11 @@ costs.data[((size_t)problem * candidates + candidate) * knots + knot] = value;
 
 def terms_body(articulation: Articulation, weights: CostWeights, dtype: str = "float32") -> str:
     """Body that writes H, g and the cost of one knot of one problem."""
-    n = articulation.dof
-    return header(n, dtype) + LOAD_ITERATE + dynamics(articulation, dtype, derivatives=True) + cost(articulation, weights, dtype) + ASSEMBLE
+    start = header(articulation.dof, dtype) + LOAD_ITERATE
+    return start + dynamics(articulation, dtype, derivatives=True) + cost(articulation, weights, dtype) + ASSEMBLE
 
 
 def merit_body(articulation: Articulation, weights: CostWeights, dtype: str = "float32") -> str:
     """Body that writes the cost of one knot of one line-search candidate."""
-    n = articulation.dof
-    return header(n, dtype) + LOAD_CANDIDATE + dynamics(articulation, dtype, derivatives=False) + cost(articulation, weights, dtype) + STORE_CANDIDATE
+    start = header(articulation.dof, dtype) + LOAD_CANDIDATE
+    return start + dynamics(articulation, dtype, derivatives=False) + cost(articulation, weights, dtype) + STORE_CANDIDATE

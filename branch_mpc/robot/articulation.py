@@ -92,12 +92,11 @@ class Articulation:
             raise RobotError("JSON text is not an articulation", f"write it with Articulation.to_json (format {FORMAT})")
         tuples = {"joint_names", "joint_types", "parents"}
         arrays = {field.name for field in dataclasses.fields(cls) if field.type is np.ndarray}
-        return cls(
-            **{
-                name: tuple(value) if name in tuples else np.array(value, dtype=float) if name in arrays else value
-                for name, value in values.items()
-            }
-        )
+        fields: dict[str, Any] = {
+            name: tuple(value) if name in tuples else np.array(value, dtype=float) if name in arrays else value
+            for name, value in values.items()
+        }
+        return cls(**fields)
 
     def save(self, path: str | Path) -> None:
         """Write the articulation to a JSON file."""

@@ -1,0 +1,1 @@
+"""One SQP iteration and the batched solver: linearise, solve through branch, line search, damping."""

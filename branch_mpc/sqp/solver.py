@@ -103,7 +103,8 @@ class SqpSolver:
         if knots < 2 or batch < 1 or not step > 0:
             raise SettingError(f"knots {knots}, batch {batch}, step {step}", "give at least 2 knots, 1 problem and a positive step")
         self.device = check_device(device)
-        self.articulation, self.knots, self.batch, self.step, self.iterations, self.retries = articulation, knots, batch, step, iterations, retries
+        self.articulation, self.knots, self.batch, self.step = articulation, knots, batch, step
+        self.iterations, self.retries = iterations, retries
         self.merit_block, self._real, self._margins = merit_block, REAL[dtype], weights
         self._allocate()
         self._kernels: TrackingKernels = tracking_kernels(articulation, weights, dtype)
@@ -176,7 +177,8 @@ class SqpSolver:
             self.linear.solve()
             for first, count in ((0, 1), (1, CANDIDATES - 1)):
                 launch(self._kernels.merit, (M, count, N), [self.X, self.A, dX, dA, *problem, pending, first], [self.candidate_costs])
-                inputs = [self.candidate_costs, self.spread, self.linear.predicted_decrease, self.linear.gradient, self.linear.pivot_failed, dX, dA]
+                model = [self.linear.predicted_decrease, self.linear.gradient, self.linear.pivot_failed]
+                inputs = [self.candidate_costs, self.spread, *model, dX, dA]
                 outputs = [pending, self.merit, self.step_size, self.damping, self.kkt, self.X, self.A]
                 launch(self._loop["line_search"], M, [*inputs, first, count, attempt], outputs)
 

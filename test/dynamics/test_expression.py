@@ -18,7 +18,8 @@ def test_constants_and_structural_zeros_fold():
     assert (x * 1.0).index == x.index
     assert (x + 0.0).index == x.index
     assert (x - x).constant == 0.0
-    assert (-(-x)).index == x.index
+    negative = -x
+    assert (-negative).index == x.index
     assert (2.0 * (3.0 * x)).index == (6.0 * x).index
     assert graph.constant(math.pi).cos().constant == math.cos(math.pi)
 

@@ -82,7 +82,8 @@ def test_replaying_sent_commands_hides_the_delay(delay):
 
 def test_prediction_matches_the_simulated_arm():
     """The device's RK2 prediction under a wrench equals Pinocchio's RK4 arm, through two commands, to 2e-4 rad/s and 2e-6 rad."""
-    force, torques = np.array([5.0, -10.0, 20.0, 0.0, 0.0, 0.0]), [np.array([3.0, -10, -15, 4, -2, 0.01]), np.array([1.0, -13, -16, 3, -3, 0.0])]
+    force = np.array([5.0, -10.0, 20.0, 0.0, 0.0, 0.0])
+    torques = [np.array([3.0, -10, -15, 4, -2, 0.01]), np.array([1.0, -13, -16, 3, -3, 0.0])]
     arm = SimulatedArm(ROBOT, Q, 0.2 * np.ones(6), wrench=force)
     states, durations, replay = np.zeros((2, 12)), np.zeros((2, SEGMENTS)), np.zeros((2, SEGMENTS, 6))
     states[0, :6], states[0, 6:] = arm.position, arm.velocity

@@ -71,9 +71,8 @@ def test_terms_equal_their_twin(robot, dtype):
     """Cost, gradient and lower Hessian of every knot, with every weight and barrier on, equal the oracle's."""
     case = Case(ROBOTS[robot](), dtype)
     n = case.articulation.dof
-    outputs = [
-        wp.zeros(shape, dtype=case.real, device="cpu") for shape in ((PROBLEMS, KNOTS, 3 * n, 3 * n), (PROBLEMS, KNOTS, 3 * n), (PROBLEMS, KNOTS))
-    ]
+    shapes = ((PROBLEMS, KNOTS, 3 * n, 3 * n), (PROBLEMS, KNOTS, 3 * n), (PROBLEMS, KNOTS))
+    outputs = [wp.zeros(shape, dtype=case.real, device="cpu") for shape in shapes]
     inputs = [case.array(case.X), case.array(case.A), *case.data()]
     wp.launch(case.kernels.terms, dim=(PROBLEMS, KNOTS), inputs=inputs, outputs=outputs, device="cpu")
     H, g, costs = (array.numpy() for array in outputs)
