@@ -11,9 +11,11 @@ from launch_ros.substitutions import FindPackagePrefix
 ARGUMENTS = {
     "robot": "robot: indy7, iiwa14, or the path of a URDF file",
     "device": "compute device of branch_mpc: cpu, cuda:0 or auto",
+    "config": "parameter file",
     "knots": "knots in the horizon",
     "batch": "problems in a batch, or several sizes separated by commas",
-    "duration": "length of the recorded run [s]",
+    "duration": "length of the closed loops, approach included [s]",
+    "ticks": "recorded ticks that both solve",
 }
 
 

@@ -21,7 +21,7 @@ ARGUMENTS = {
     "config": ("", "parameter file: a path, or a name in the package's config folder; empty: the one named after the robot"),
     "rate": ("", "control rate [Hz]; empty: the one of the parameter file"),
     "batch": ("", "problems in a batch; empty: the one of the parameter file"),
-    "duration": ("", "seconds of tracking after which the run ends; empty: the one of the parameter file, without end by default"),
+    "duration": ("", "seconds of tracking, approach included, after which the run ends; empty: the one of the parameter file (0: never)"),
     "namespace": ("", "namespace of every node"),
     "log_level": ("info", "debug, info, warn, error or fatal"),
 }
@@ -50,11 +50,11 @@ def nodes(context: LaunchContext) -> list[Node]:
     share = Path(FindPackageShare("branch_mpc").perform(context))
     values = overrides(given)
     common = [parameter_file(given, share), {"use_sim_time": given["use_sim_time"] == "true"}]
-    robot = {name: values[name] for name in ("robot",) if name in values}
+    shared = {name: values[name] for name in ("robot", "rate") if name in values}
     controller = our_node("mpc_node", given, [*common, values, {"autostart": given["autostart"] == "true"}])
     started = [controller]
     if given["plant"] == "true":
-        started.append(our_node("plant_node", given, [*common, robot]))
+        started.append(our_node("plant_node", given, [*common, shared]))
     if given["rviz"] == "true":
         started += viewer(given, share)
     return started

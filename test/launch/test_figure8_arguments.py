@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from branch_mpc.cli import build_parser
+from branch_mpc.ros.settings import NodeSettings, PlantSettings, parameters
+
 FILE = "indy7_figure8.launch.py"
 Launch = Callable[..., Any]
 
@@ -51,10 +54,19 @@ def test_given_argument_overrides_in_its_type(launched: Launch) -> None:
     assert isinstance(launch.nodes()["mpc_node"]["parameters"][0], str)
 
 
+def test_every_override_is_a_parameter_of_its_node(launched: Launch) -> None:
+    """The launch file sets no parameter that its node does not declare, and each in the declared type."""
+    launch = launched(FILE, robot="iiwa14", device="cpu", rate="250", batch="4", duration="8")
+    for executable, settings in (("mpc_node", NodeSettings()), ("plant_node", PlantSettings())):
+        known = {name: type(value) for name, (value, _) in parameters(settings).items()} | {"use_sim_time": bool}
+        given = launch.parameters(executable)
+        assert {name: type(value) for name, value in given.items()} == {name: known.get(name) for name in given}
+
+
 def test_both_nodes_have_the_same_robot_and_clock(launched: Launch) -> None:
-    """Robot, parameter file and use_sim_time are those of both nodes."""
-    launch = launched(FILE, robot="iiwa14", use_sim_time="true")
-    for name in ("robot", "use_sim_time"):
+    """Robot, control rate, parameter file and use_sim_time are those of both nodes."""
+    launch = launched(FILE, robot="iiwa14", rate="200", use_sim_time="true")
+    for name in ("robot", "rate", "use_sim_time"):
         assert launch.parameters("mpc_node")[name] == launch.parameters("plant_node")[name]
     assert launch.parameter_file("mpc_node") == launch.parameter_file("plant_node")
 
@@ -135,3 +147,9 @@ def test_comparison_gets_only_what_is_given(launched: Launch, prefix: Path) -> N
     assert launched("compare_osqp.launch.py").command() == [str(program), "compare"]
     command = launched("compare_osqp.launch.py", robot="iiwa14", batch="1,8").command()
     assert command[1:] == ["compare", "--robot", "iiwa14", "--batch", "1,8"]
+
+
+def test_comparison_options_are_the_commands(launched: Launch) -> None:
+    """Every argument of compare_osqp.launch.py is an option that `branch_mpc compare` takes."""
+    values = {name: "2" for name in launched("compare_osqp.launch.py").arguments}
+    build_parser().parse_args(launched("compare_osqp.launch.py", **values).command()[1:])

@@ -31,8 +31,9 @@ def sample(field: str, default: Any) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_message_survives_a_round_trip(name: str) -> None:
     """Serialised and read back, every field of the message is the same."""
-    import branch_mpc.msg
     from rclpy.serialization import deserialize_message, serialize_message
+
+    import branch_mpc.msg
 
     kind = getattr(branch_mpc.msg, name)
     message = filled(kind)

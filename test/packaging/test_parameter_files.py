@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from branch_mpc.mpc.settings import MpcSettings
-from branch_mpc.settings import flatten, load_yaml, replace
+from branch_mpc.ros.settings import NodeSettings, PlantSettings, parameters, with_values
+from branch_mpc.settings import load_yaml
 
 NAMES = ("gato_weights", "iiwa14", "indy7")
-# The node's own parameters are in branch_mpc.ros.parameters.
-NODE = {"robot", "rate"}
 
 
 @pytest.fixture(params=NAMES)
@@ -25,14 +23,14 @@ def test_every_file_is_tested(root: Path) -> None:
 
 
 def test_parameters_exist_and_are_in_range(values: dict[str, Any]) -> None:
-    """Every parameter is one of the controller's or of the node's, within its range."""
-    replace(MpcSettings(), {name: value for name, value in values.items() if name not in NODE})
+    """Every parameter is one of mpc_node's or of plant_node's, within its range in both."""
+    with_values(NodeSettings(), values, foreign=parameters(PlantSettings()))
+    with_values(PlantSettings(), values, foreign=parameters(NodeSettings()))
 
 
 def test_types_are_the_ones_ros_wants(values: dict[str, Any]) -> None:
     """ROS refuses 1 for a float parameter, and PyYAML reads 2e-6 as text: both files and settings hold one type."""
-    types = {name: type(value) for name, value, _ in flatten(MpcSettings())}
-    types |= {"robot": str, "rate": float}
+    types = {name: type(value) for name, (value, _) in (parameters(PlantSettings()) | parameters(NodeSettings())).items()}
     assert {name: type(value) for name, value in values.items()} == {name: types[name] for name in values}
 
 
