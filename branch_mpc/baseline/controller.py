@@ -69,7 +69,7 @@ class OsqpController:
     tolerance is set so that its step is the exact one to the digits that matter, and its own run time is reported apart
     from the time that Python spends on the terms. A batch of M problems is solved one after the other on one core.
 
-    The state of the object is the OSQP workspaces (their duals); a solve depends on it only within OSQP's tolerance.
+    A solve does not depend on earlier ones; the OSQP workspaces are kept for their factorisation pattern.
 
     Args:
         articulation: The arm.

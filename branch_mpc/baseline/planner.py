@@ -32,7 +32,7 @@ def shifted(accelerations: np.ndarray, shift: float) -> np.ndarray:
 class OsqpPlanner:
     """Plans with `OsqpController`: the same hypotheses, scores, warm start and delay roll-forward as the device's controller.
 
-    Stateful in the warm start, the hypotheses, the sent commands and OSQP's workspaces; `reset` clears the first three.
+    Stateful in the warm start, the hypotheses and the sent commands, all cleared by `reset`.
 
     Args:
         articulation: The arm.

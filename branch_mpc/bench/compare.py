@@ -13,7 +13,7 @@ from branch_mpc.bench.compare_table import print_table
 from branch_mpc.bench.compare_ticks import Tick, closed_loop, spread
 from branch_mpc.bench.facts import versions
 from branch_mpc.bench.record import Recording, metrics
-from branch_mpc.bench.start import figure_from, start_configuration
+from branch_mpc.bench.start import reference_from, start_configuration
 from branch_mpc.dynamics.host import HostDynamics
 from branch_mpc.errors import SettingError
 from branch_mpc.mpc.controller import Controller
@@ -64,7 +64,7 @@ class OursSide:
         start = time.perf_counter()
         result = self._solver.solve(tick.x0, tick.targets, wrenches, tick.warm)
         elapsed = time.perf_counter() - start
-        return result.acceleration.astype(float), elapsed, {"refused": float(np.sum(result.step_size == 0.0))}
+        return result.acceleration.astype(float), elapsed, {"refused_p50": float(np.sum(result.step_size == 0.0))}
 
 
 class OsqpSide:
@@ -134,9 +134,9 @@ def run_compare(
             sides[name][str(batch)] = _loop_numbers(recording)
         ours, osqp = OursSide(articulation, chosen, pose, controller.policy), OsqpSide(articulation, chosen, pose, solver)
         judge, pushes = OsqpController(articulation, chosen, pose), wrenches(batch, chosen.hypotheses.radius)
-        for name, side in {"ours": ours, "osqp": osqp}.items():
-            progress(f"M = {batch}: {len(recorded)} recorded ticks with {name}")
-            sides[name][str(batch)] |= _measure(side, recorded, pushes, judge)
+        progress(f"M = {batch}: {len(recorded)} recorded ticks with both")
+        for name, numbers in _measure({"ours": ours, "osqp": osqp}, recorded, pushes, judge).items():
+            sides[name][str(batch)] |= numbers
     return sides | _speedups(sides) | facts | _facts(articulation, settings, len(recorded), solver)
 
 
@@ -147,25 +147,36 @@ def wrenches(batch: int, radius: float) -> np.ndarray:
     return rows
 
 
-def _measure(side: BatchSolver, ticks: list[Tick], pushes: np.ndarray, judge: OsqpController) -> dict[str, float]:
+def _measure(sides: dict[str, BatchSolver], ticks: list[Tick], pushes: np.ndarray, judge: OsqpController) -> dict[str, dict[str, float]]:
+    """Solve the ticks with every side, in turn, so that a busy machine slows all alike; judge them afterwards."""
     for _ in range(3):  # caches, workspaces and the captured graph are made here
-        side.solve(ticks[0], pushes)
-    times, merits, residuals, extras = [], [], [], []
+        for side in sides.values():
+            side.solve(ticks[0], pushes)
+    solved: dict[str, list[tuple[np.ndarray, float, dict[str, float]]]] = {name: [] for name in sides}
     for tick in ticks:
-        accelerations, elapsed, extra = side.solve(tick, pushes)
-        times.append(1e3 * elapsed)
-        extras.append(extra)
+        for name, side in sides.items():
+            solved[name].append(side.solve(tick, pushes))
+    return {name: _numbers(rows, ticks, pushes, judge) for name, rows in solved.items()}
+
+
+def _numbers(
+    solved: list[tuple[np.ndarray, float, dict[str, float]]], ticks: list[Tick], pushes: np.ndarray, judge: OsqpController
+) -> dict[str, float]:
+    merits, residuals = [], []
+    for (accelerations, _, _), tick in zip(solved, ticks, strict=True):
         for push, a in zip(pushes, accelerations, strict=True):
             terms = judge.terms.quadratic(judge.rollout(tick.x0, a), a, tick.targets, push)
             merits.append(terms.cost)
             residuals.append(judge.kkt_residual(terms, tick.targets))
+    times = [1e3 * elapsed for _, elapsed, _ in solved]
     p50, p99 = (float(np.percentile(times, percent, method="inverted_cdf")) for percent in (50, 99))
     numbers = {"solve_ms_p50": p50, "solve_ms_p99": p99, "merit": float(np.mean(merits)), "kkt_residual": float(np.median(residuals))}
+    extras = [extra for _, _, extra in solved]
     return numbers | {name: float(np.median([extra[name] for extra in extras])) for name in extras[0]}
 
 
 def _loop(articulation: Articulation, planner: Planner, start: np.ndarray, duration: float) -> tuple[Recording, list[Tick]]:
-    reference = figure_from(articulation.name, start, HostDynamics(articulation), PERIOD, APPROACH)
+    reference = reference_from(articulation.name, start, HostDynamics(articulation), PERIOD, APPROACH)
     approach = APPROACH if duration > APPROACH else 0.0
     return closed_loop(articulation, SimulatedArm(articulation, start), planner, reference, duration=duration, approach=approach)
 
@@ -182,9 +193,9 @@ def _split(results: list[OsqpResult]) -> dict[str, float]:
         "osqp_ms_p50": 1e3 * sum(result.times.osqp for result in results),
         "linearisation_ms_p50": 1e3 * sum(result.times.linearisation for result in results),
         "line_search_ms_p50": 1e3 * sum(result.times.line_search for result in results),
-        "osqp_iterations": float(np.mean([result.iterations for result in results])),
-        "refused": float(sum(result.step_size == 0.0 for result in results)),
-        "unsolved": float(sum(not result.solved for result in results)),
+        "osqp_iterations_p50": float(np.mean([result.iterations for result in results])),
+        "refused_p50": float(sum(result.step_size == 0.0 for result in results)),
+        "unsolved_p50": float(sum(not result.solved for result in results)),
     }
 
 

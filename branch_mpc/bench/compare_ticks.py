@@ -32,14 +32,9 @@ class TickRecorder:
     """
 
     def __init__(self, planner: Planner) -> None:
-        self._planner = planner
+        self._planner, self.settings = planner, planner.settings
         self._plan: Plan | None = None
         self.ticks: list[Tick] = []
-
-    @property
-    def settings(self) -> MpcSettings:
-        """Settings of the planner behind."""
-        return self._planner.settings
 
     def reset(self, sample: JointSample) -> None:
         """Start anew from a state at rest."""
