@@ -7,7 +7,6 @@ import numpy as np
 from branch_mpc.bench.closed_loop import Lockstep, Planner, Plant
 from branch_mpc.bench.record import Recording
 from branch_mpc.mpc.plan import JointSample, Plan
-from branch_mpc.mpc.settings import MpcSettings
 from branch_mpc.optimal_control.reference import Reference
 from branch_mpc.robot.articulation import Articulation
 
