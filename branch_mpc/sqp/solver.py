@@ -203,13 +203,19 @@ class SqpSolver:
             wrenches: World (force, moment) on the tool of each problem, shape (M, 6); zeros by default.
             acceleration: Warm start, shape (M, N-1, n) or (N-1, n); zeros by default: hold.
         """
-        M, N, n = self.batch, self.knots, self.articulation.dof
-        self.x0.assign(np.broadcast_to(x0, (M, 2 * n)))
-        self.targets.assign(targets)
-        self.wrenches.assign(np.zeros((M, 6)) if wrenches is None else wrenches)
-        self.A.assign(np.zeros((M, N - 1, n)) if acceleration is None else np.broadcast_to(acceleration, (M, N - 1, n)))
+        self._write(self.x0, x0)
+        self._write(self.targets, targets)
+        self._write(self.wrenches, 0.0 if wrenches is None else wrenches)
+        self._write(self.A, 0.0 if acceleration is None else acceleration)
         self.replay()
         return self.result()
+
+    def _write(self, array: wp.array, value: np.ndarray | float) -> None:
+        """Copy a value, broadcast over problems, into a device array; on the CPU straight into its memory."""
+        if self.device.is_cpu:
+            array.numpy()[...] = value
+        else:
+            array.assign(np.broadcast_to(np.asarray(value, dtype=wp.dtype_to_numpy(self._real)), array.shape))
 
     def replay(self) -> None:
         """Roll out and iterate on the arrays as they are, through a graph captured on the first call."""
