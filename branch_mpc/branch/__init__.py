@@ -16,8 +16,9 @@ It knows no robot, no MPC and no ROS; the application owns the nonlinear loop.
 
 from branch_mpc.branch import order
 from branch_mpc.branch.plan import Plan, plan
-from branch_mpc.branch.problem import BlockSet, Problem, damping, quadratic
+from branch_mpc.branch.problem import Problem
 from branch_mpc.branch.schedule import Schedule
 from branch_mpc.branch.solver import Solver, compile
+from branch_mpc.branch.terms import BlockSet, damping, quadratic
 
 __all__ = ["BlockSet", "Plan", "Problem", "Schedule", "Solver", "compile", "damping", "order", "plan", "quadratic"]

@@ -89,13 +89,10 @@ def _diagonal(block: bool) -> str:
 
 def _column(layout: Layout) -> str:
     """Column n of G below its diagonal block: roll out a unit of input n, or the free states for the right-hand side."""
-    relation = layout.plan.relation
     text = "const bool free = n == PIVOTS;\nint t = free ? 0 : n / NU;\nT x[NX], u[NU];\n"
-    text += start_state(layout).replace("x[i] = ", "x[i] = !free ? T(0) : ")
+    text += start_state(layout, when="free")
     text += unrolled("i", "NU", "u[i] = !free && i == n % NU ? T(1) : T(0);")
-    move = pointers(layout) + advance(layout)
-    if relation.c is not None:
-        move = move.replace("c_t[", "free * c_t[")
+    move = pointers(layout) + advance(layout, when="free")
     text += braces("if (!free) {", move + unrolled("i", "NU", "u[i] = T(0);") + "++t;")
     entry = "const T* const k = record + (t * NU + i) * LD;\nT sum = free ? k[NX] : T(0);\n" + unrolled("j", "NX", "sum += k[j] * x[j];")
     entry += "const int row = t * NU + i;\nG[free ? RHS + row : row * (row + 1) / 2 + n] = sum;"
@@ -123,7 +120,7 @@ def _solve(layout: Layout, dtype: str) -> Program:
     back = "const T* const row = G + k * (k + 1) / 2;\nconst T value = inputs[k] * row[k];\n" + worker.sync
     back += f"{worker.first}inputs[k] = value;\n" + worker.each("i", "k", "inputs[i] -= row[i] * value;") + worker.sync
     text += braces("for (int k = PIVOTS - 1; k >= 0; --k) {", back)
-    write = unrolled("i", "NX", worker.owns("i") + "states[{at} + i] = x[i];")
-    text += "T x[NX], u[NU];\n" + start_state(layout) + write.replace("{at}", "0")
-    step = pointers(layout) + unrolled("i", "NU", "u[i] = inputs[t * NU + i];") + advance(layout) + write.replace("{at}", "(t + 1) * NX")
+    text += "T x[NX], u[NU];\n" + start_state(layout) + unrolled("i", "NX", f"{worker.owns('i')}states[i] = x[i];")
+    step = pointers(layout) + unrolled("i", "NU", "u[i] = inputs[t * NU + i];") + advance(layout)
+    step += unrolled("i", "NX", f"{worker.owns('i')}states[(t + 1) * NX + i] = x[i];")
     return Program("solve", text + braces("for (int t = 0; t < STEPS; ++t) {", step), 0, False)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from branch_mpc.branch.problem import BlockSet
+from branch_mpc.branch.terms import BlockSet
 from branch_mpc.errors import PlanError
 
 TIMES = ("chronological",)

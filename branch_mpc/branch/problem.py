@@ -1,28 +1,14 @@
-"""Problems: block sets of unknowns, the linear relation between them, and quadratic terms."""
+"""Problems: block sets of unknowns, the linear relation between them, and the sum of their terms."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 import warp as wp
 
+from branch_mpc.branch.terms import BlockSet, Damping, Quadratic
 from branch_mpc.errors import ProblemError
 
 DTYPES = (wp.float32, wp.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class BlockSet:
-    """Unknowns of one kind: one block of `width` numbers per instance and frame.
-
-    Attributes:
-        name: Name used in reports and error messages.
-        width: Numbers in a block.
-        frames: Number of frames.
-    """
-
-    name: str
-    width: int
-    frames: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,50 +54,6 @@ class Relation:
     B: Coefficient
     c: wp.array | None
     initial: wp.array | None
-
-
-@dataclass(frozen=True, eq=False)
-class Quadratic:
-    """sum_t 1/2 z_t' H_t z_t + g_t' z_t with z_t = [x_t; u_t]; made by `quadratic`."""
-
-    states: BlockSet
-    inputs: BlockSet
-    H: wp.array
-    g: wp.array
-
-
-@dataclass(frozen=True, eq=False)
-class Damping:
-    """sum_t 1/2 weight_m z_t' diag(scale) z_t; made by `damping`."""
-
-    states: BlockSet
-    inputs: BlockSet
-    scale: np.ndarray
-    weight: wp.array
-
-
-def quadratic(states: BlockSet, inputs: BlockSet, *, H: wp.array, g: wp.array) -> Quadratic:
-    """A quadratic term from assembled blocks, read by reference at every factorisation.
-
-    Args:
-        states: Block set x.
-        inputs: Block set u.
-        H: Array (instances, frames of x, nx + nu, nx + nu); only the lower triangle is used, and only the x part in the last frame.
-        g: Array (instances, frames of x, nx + nu); only the x part in the last frame.
-    """
-    return Quadratic(states, inputs, H, g)
-
-
-def damping(states: BlockSet, inputs: BlockSet, *, scale: np.ndarray, weight: wp.array) -> Damping:
-    """A diagonal term whose weight may change between factorisations.
-
-    Args:
-        states: Block set x.
-        inputs: Block set u.
-        scale: Diagonal (nx + nu,), constants folded into the code, not negative.
-        weight: Array (instances,).
-    """
-    return Damping(states, inputs, np.array(scale, dtype=np.float64), weight)
 
 
 @dataclass(eq=False)
@@ -228,8 +170,8 @@ class Problem:
         found: dict[str, wp.array | None] = {}
         for index, term in enumerate(self.quadratics):
             found |= {f"H{index}": term.H, f"g{index}": term.g}
-        for index, term in enumerate(self.dampings):
-            found[f"rho{index}"] = term.weight
+        for index, damp in enumerate(self.dampings):
+            found[f"rho{index}"] = damp.weight
         if self.relation is not None:
             found |= {"A": self.relation.A.array, "B": self.relation.B.array, "c": self.relation.c, "initial": self.relation.initial}
         return {name: array for name, array in found.items() if array is not None}

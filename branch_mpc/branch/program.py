@@ -166,10 +166,10 @@ def substitute(layout: Layout) -> str:
     return text + worker.each("i", "NX", state, unroll=True) + worker.each("i", "NU", control, unroll=True)
 
 
-def start_state(layout: Layout) -> str:
-    """Set x to the state of frame 0."""
+def start_state(layout: Layout, when: str = "") -> str:
+    """Set x to the state of frame 0, or to zero where the condition `when` does not hold."""
     source = "T(0)" if layout.plan.relation.initial is None else "initial.data[(size_t)instance * NX + i]"
-    return unrolled("i", "NX", f"x[i] = {source};")
+    return unrolled("i", "NX", f"x[i] = {_only(when, source)};")
 
 
 def outputs() -> str:
@@ -185,10 +185,10 @@ def clear(layout: Layout) -> str:
     return "".join(layout.worker.grid("i", rows, "j", "LD", f"{name}[i * LD + j] = T(0);") for name, rows in (("V", "NX"), ("M", "NZ")))
 
 
-def advance(layout: Layout) -> str:
-    """Set x to A x + B u + c of frame t; every lane computes all of it."""
+def advance(layout: Layout, when: str = "") -> str:
+    """Set x to A x + B u + c of frame t, without c where the condition `when` does not hold; every lane computes all of it."""
     relation = layout.plan.relation
-    offset = (lambda i: f"c_t[{i}]") if relation.c is not None else None
+    offset = (lambda i: _only(when, f"c_t[{i}]")) if relation.c is not None else None
     products = [(relation.A, lambda k: f"x[{k}]"), (relation.B, lambda k: f"u[{k}]")]
     text = "T next[NX];\n" + forward(products, offset, lambda i, value: f"next[{i}] = {value};")
     return text + unrolled("i", "NX", "x[i] = next[i];")
@@ -197,6 +197,10 @@ def advance(layout: Layout) -> str:
 def skip(condition: str) -> str:
     """Leave the snippet; the condition is the same for all lanes of a block."""
     return braces(f"if ({condition}) {{", "return;")
+
+
+def _only(when: str, value: str) -> str:
+    return f"({when} ? {value} : T(0))" if when else value
 
 
 def _frame(per_instance: bool) -> str:

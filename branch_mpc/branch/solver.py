@@ -8,8 +8,9 @@ import warp as wp
 from branch_mpc import __version__
 from branch_mpc.branch import emit
 from branch_mpc.branch.plan import Plan
-from branch_mpc.branch.problem import BlockSet
+from branch_mpc.branch.program import Program
 from branch_mpc.branch.schedule import Schedule, available, check
+from branch_mpc.branch.terms import BlockSet
 from branch_mpc.errors import DeviceError, ProblemError, ScheduleError
 
 
@@ -88,7 +89,7 @@ class Solver:
         header = f"{version}\n{self.plan.report()}\n{self.schedule.report()}\n{_relation(self.plan)}"
         return "\n\n".join([textwrap.indent(header, "# "), *self._texts])
 
-    def _record(self, program: emit.Program, names: list[str]) -> list[wp.Launch]:
+    def _record(self, program: Program, names: list[str]) -> list[wp.Launch]:
         """Compile a program and record its launches, one per level where the launch picks the fronts."""
         dtype = self.plan.problem.dtype.__name__
         text = emit.source(program, [emit.argument(name, self._arrays[name]) for name in names], dtype)

@@ -85,8 +85,9 @@ def forward(matrices: list[tuple[Coefficient, Read]], offset: Callable[[object],
             total += unrolled("k", matrix.columns, f"sum += {_entry(matrix)} * {read('k')};")
         return braces("{", _tables(matrices) + unrolled("i", rows, total + write("i", "sum")))
     text = ""
+    constants = [(matrix.constant, read) for matrix, read in matrices if matrix.constant is not None]
     for i in range(rows):
-        terms = [(float(v), read(k)) for matrix, read in matrices for k, v in enumerate(matrix.constant[i]) if v != 0.0]
+        terms = [(float(v), read(k)) for constant, read in constants for k, v in enumerate(constant[i]) if v != 0.0]
         text += write(i, _sum(terms) + (f" + {offset(i)}" if offset else "")) + "\n"
     return text
 

@@ -132,7 +132,7 @@ def _terms(problem: Problem, m: int, t: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _matrix(matrix: Coefficient, m: int, t: int) -> np.ndarray:
     """The matrix of frame t in instance m."""
-    if matrix.constant is not None:
-        return matrix.constant
+    if matrix.array is None:
+        return np.asarray(matrix.constant)
     values = matrix.array.numpy()
     return values[m, t] if values.ndim == 4 else values[t]

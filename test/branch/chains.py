@@ -49,6 +49,7 @@ def chain(
     matrices: str = "constant",
     everything: bool = False,
     step: float = 0.1,
+    device: str = "cpu",
 ) -> Chain:
     """A random chain.
 
@@ -61,11 +62,12 @@ def chain(
         matrices: "constant", "frames" (A and B arrays per frame) or "mixed" (A constant, B per instance and frame).
         everything: Also c, an initial state, a second quadratic term and damping.
         step: Time step of the constant matrices.
+        device: Where the arrays live.
     """
     rng = np.random.default_rng(seed)
     nx, nu = 2 * joints, joints
     A, B = double_integrator(joints, step)
-    array = lambda value: wp.array(value, dtype=dtype, device="cpu")  # noqa: E731
+    array = lambda value: wp.array(value, dtype=dtype, device=device)  # noqa: E731
     if matrices == "frames":
         A, B = array(A + 0.2 * rng.normal(size=(steps, nx, nx))), array(rng.normal(size=(steps, nx, nu)))
     elif matrices == "mixed":
@@ -91,7 +93,7 @@ def solver(case: Chain, plan: str, schedule: str) -> br.Solver:
     """Compile a chain under a plan and a schedule by name."""
     order = br.order.dense(case.inputs) if plan == "dense" else br.order.frames(case.inputs, time=plan)
     made = br.plan(case.problem, order)
-    return br.compile(made, getattr(br.Schedule, schedule)(made), device="cpu", dtype=case.problem.dtype)
+    return br.compile(made, getattr(br.Schedule, schedule)(made), device=case.H[0].device, dtype=case.problem.dtype)
 
 
 def solved(case: Chain, plan: str, schedule: str) -> br.Solver:
