@@ -124,6 +124,16 @@ class Guard:
         """Whether the node should solve: holding is not asked for and there is a state to start from."""
         return self.mode in (Mode.HOLD, Mode.TRACKING, Mode.DEGRADED) and not (self._hold or self._leaving or self._fault)
 
+    @property
+    def reason(self) -> str:
+        """Why the guard is in its mode; empty while it tracks undisturbed."""
+        return self._reason
+
+    @property
+    def latched(self) -> str:
+        """Why only a reset, or the end of a requested hold, leads back to tracking; empty if it needs neither."""
+        return self._fault or self._hold
+
     def command(self, now: float, effect: float | None = None) -> Command:
         """Make the command to send now; it counts as sent.
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from array import array
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -15,14 +16,6 @@ S = TypeVar("S")
 
 ROS_OWN = ("use_sim_time", "start_type_description_service", "qos_overrides.")
 """Names, or beginnings of names, that rclpy declares for every node."""
-TYPES = {
-    bool: Parameter.Type.BOOL,
-    int: Parameter.Type.INTEGER,
-    float: Parameter.Type.DOUBLE,
-    str: Parameter.Type.STRING,
-    tuple: Parameter.Type.DOUBLE_ARRAY,
-}
-
 
 def descriptor(field: dataclasses.Field[Any]) -> ParameterDescriptor:
     """Return the descriptor of a settings field: meaning with unit, range, choices, and read-only unless it is live."""
@@ -61,12 +54,11 @@ def declare(node: Any, settings: S, foreign: Iterable[str] = ()) -> S:
     """
     overrides = {name: parameter.value for name, parameter in node._parameter_overrides.items()}
     given = {name: value for name, value in overrides.items() if not name.startswith(ROS_OWN)}
-    result = with_values(settings, {name: list(value) if hasattr(value, "typecode") else value for name, value in given.items()}, foreign)
+    result = with_values(settings, {name: _plain(value) for name, value in given.items()}, foreign)
     for name, (value, field) in parameters(result).items():
-        kind = TYPES[type(field.default)]
-        text = Parameter(name, kind, list(value) if isinstance(value, tuple) else value)
-        # The override is in `value` already, converted to the field's type.
-        node.declare_parameter(name, text.value, descriptor(field), ignore_override=True)
+        # The override is in `value` already, converted to the field's type; an array keeps its type when it is empty.
+        typed = array("d", value) if isinstance(value, tuple) else value
+        node.declare_parameter(name, typed, descriptor(field), ignore_override=True)
     return result
 
 
@@ -96,7 +88,7 @@ class LiveParameters(Generic[S]):
     def _on_set(self, changes: list[Parameter]) -> SetParametersResult:
         known = parameters(self.settings)
         try:
-            result = with_values(self.settings, {change.name: change.value for change in changes if change.name in known})
+            result = with_values(self.settings, {change.name: _plain(change.value) for change in changes if change.name in known})
         except SettingError as error:
             return SetParametersResult(successful=False, reason=str(error))
         if result != self.settings:
@@ -108,6 +100,10 @@ class LiveParameters(Generic[S]):
 def names_of(*settings: Any) -> set[str]:
     """Return the ROS parameter names of settings."""
     return {name for item in settings for name in parameters(item)}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, array) else value
 
 
 __all__ = ["LiveParameters", "NodeSettings", "PlantSettings", "declare", "descriptor", "names_of"]
