@@ -7,15 +7,24 @@ from branch_mpc.dynamics.expression import Number, Scalar, live
 CPP_TYPE = {"float32": "float", "float64": "double"}
 
 
-def cpp(outputs: Sequence[tuple[str, Number]], loads: Mapping[str, str], dtype: str = "float32") -> str:
+def cpp(
+    outputs: Sequence[tuple[str, Number]],
+    loads: Mapping[str, str],
+    dtype: str = "float32",
+    *,
+    kind: str | None = None,
+    call: str = "wp::{function}({x})",
+) -> str:
     """C++ statements that compute the outputs.
 
     Args:
         outputs: (lvalue, scalar) pairs, stored as soon as they are known.
         loads: C++ expression of each input name.
-        dtype: 'float32' or 'float64'.
+        dtype: 'float32' or 'float64', the precision of literals.
+        kind: C++ type of the temporaries, where it is not that of a literal: a vector of lanes.
+        call: How 'sin' and 'cos' are called.
     """
-    kind = CPP_TYPE[dtype]
+    kind = kind or CPP_TYPE[dtype]
 
     def literal(value: float) -> str:
         text = repr(value)
@@ -24,7 +33,7 @@ def cpp(outputs: Sequence[tuple[str, Number]], loads: Mapping[str, str], dtype: 
 
     return "\n".join(
         _statements(
-            outputs, loads, literal, declare=f"const {kind} {{name}} = {{value}};", store="{name} = {value};", call="wp::{function}({x})"
+            outputs, loads, literal, declare=f"const {kind} {{name}} = {{value}};", store="{name} = {value};", call=call
         )
     )
 
