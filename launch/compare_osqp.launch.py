@@ -5,6 +5,7 @@ An argument left empty leaves the command's own default.
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.substitutions import FindPackagePrefix
 
@@ -33,4 +34,14 @@ def comparison(context: LaunchContext) -> list[ExecuteProcess]:
     given = {name: LaunchConfiguration(name).perform(context).strip() for name in ARGUMENTS}
     options = [word for name, value in given.items() if value for word in (f"--{name}", value)]
     program = PathJoinSubstitution([FindPackagePrefix("branch_mpc"), "lib", "branch_mpc", "branch_mpc"])
-    return [ExecuteProcess(cmd=[program, "compare", *options], output="screen", emulate_tty=True)]
+    return [ExecuteProcess(cmd=[program, "compare", *options], output="screen", emulate_tty=True, on_exit=end_of_run)]
+
+
+def end_of_run(event: ProcessExited, context: LaunchContext) -> None:
+    """Give a failure on.
+
+    Raises:
+        RuntimeError: The comparison has failed; ros2 launch reports it and its own exit code is 1.
+    """
+    if event.returncode != 0 and not context.is_shutdown:
+        raise RuntimeError(f"branch_mpc compare has failed with exit code {event.returncode}; its last line says why")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
@@ -76,8 +77,21 @@ def our_node(executable: str, given: dict[str, str], parameters: list[object]) -
         emulate_tty=True,
         parameters=[values for values in parameters if values],
         arguments=["--ros-args", "--log-level", f"{executable}:={given['log_level']}"],
-        on_exit=[Shutdown(reason=f"{executable} has ended")] if ends else [],
+        on_exit=end_of_run if ends else None,
     )
+
+
+def end_of_run(event: ProcessExited, context: LaunchContext) -> list[Shutdown] | None:
+    """End the launch with one of its nodes.
+
+    Raises:
+        RuntimeError: The node has failed; ros2 launch reports it and its own exit code is 1.
+    """
+    if context.is_shutdown:  # the node was told to end
+        return None
+    if event.returncode != 0:
+        raise RuntimeError(f"{event.process_name} has failed with exit code {event.returncode}; its last lines say why")
+    return [Shutdown(reason=f"{event.process_name} has finished")]
 
 
 def overrides(given: dict[str, str]) -> dict[str, object]:

@@ -33,6 +33,8 @@ class Recorded:
 MODULES = {
     "launch": ["LaunchContext", "LaunchDescription"],
     "launch.actions": ["DeclareLaunchArgument", "ExecuteProcess", "OpaqueFunction", "Shutdown"],
+    "launch.events": [],
+    "launch.events.process": ["ProcessExited"],
     "launch.substitutions": ["LaunchConfiguration", "PathJoinSubstitution"],
     "launch_ros": [],
     "launch_ros.actions": ["Node"],
@@ -46,6 +48,7 @@ class Context:
 
     arguments: dict[str, str]
     prefix: Path
+    is_shutdown: bool = False
 
 
 @dataclass

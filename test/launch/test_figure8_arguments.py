@@ -1,5 +1,6 @@
 """What indy7_figure8.launch.py starts, recorded by stand-ins: no launch is needed for these."""
 
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,11 @@ from branch_mpc.ros.settings import NodeSettings, PlantSettings, parameters
 
 FILE = "indy7_figure8.launch.py"
 Launch = Callable[..., Any]
+
+
+def ended(code: int) -> types.SimpleNamespace:
+    """Return the event of a process that has exited."""
+    return types.SimpleNamespace(returncode=code, process_name="node-1")
 
 
 def test_closed_loop_by_default(launched: Launch, prefix: Path) -> None:
@@ -113,14 +119,27 @@ def test_real_robot_gets_no_simulated_one_and_no_shutdown(launched: Launch) -> N
     """plant:=false starts the controller alone, and its end leaves the rest of the launch (a driver) running."""
     launch = launched(FILE, plant="false")
     assert set(launch.nodes()) == {"mpc_node"}
-    assert launch.nodes()["mpc_node"]["on_exit"] == []
+    assert launch.nodes()["mpc_node"]["on_exit"] is None
 
 
 @pytest.mark.parametrize("arguments", [{}, {"plant": "false", "duration": "5"}])
 def test_run_ends_with_its_node(launched: Launch, arguments: dict[str, str]) -> None:
     """In a simulation, and in a run of limited length, the end of a node ends the launch: it never hangs half alive."""
-    for node in launched(FILE, **arguments).nodes().values():
-        assert [type(action).__name__ for action in node["on_exit"]] == ["Shutdown"]
+    launch = launched(FILE, **arguments)
+    for node in launch.nodes().values():
+        actions = node["on_exit"](ended(0), launch.context)
+        assert [type(action).__name__ for action in actions] == ["Shutdown"]
+
+
+@pytest.mark.parametrize("name", [FILE, "compare_osqp.launch.py"])
+def test_failed_process_fails_the_launch(launched: Launch, name: str) -> None:
+    """A process that fails raises inside launch, whose exit code is 1 then; one that was told to end does not."""
+    launch = launched(name)
+    for action in launch.actions:
+        with pytest.raises(RuntimeError, match="has failed with exit code 3"):
+            action.kwargs["on_exit"](ended(3), launch.context)
+    launch.context.is_shutdown = True
+    assert [action.kwargs["on_exit"](ended(130), launch.context) for action in launch.actions] == [None] * len(launch.actions)
 
 
 def test_namespace_and_log_level_reach_every_node(launched: Launch) -> None:

@@ -99,6 +99,7 @@ def test_closed_loop_tracks_and_ends(root: Path, probe: Probe) -> None:
 
 
 def test_bad_robot_ends_the_launch(root: Path) -> None:
-    """A robot that does not exist ends the nodes with an error, and the launch with them."""
+    """A robot that does not exist ends the nodes with an error, and the launch with them, with exit code 1."""
     codes = run(root / "launch/indy7_figure8.launch.py", namespace="arm", robot="nobody", device="cpu")
-    assert codes["mpc_node"] != 0
+    assert codes["launch"] == 1
+    assert 0 not in codes.values()
