@@ -66,7 +66,7 @@ def iteration_rows(robot: str, knots: int, batch: int, device: str, weights: Cos
     result = solver.solve(np.r_[q, 0 * q], targets)
     facts = {"robot": articulation.name, "knots": knots, "batch": batch, "iterations": 1, "boundary": "device", "schedule": schedule}
     facts |= {"merit": float(result.merit[0]), "kkt_residual": float(result.kkt_residual[0])}
-    M, problem = batch, [solver.wrenches, solver.targets, solver.weights, solver.nominal]
+    groups, problem = solver._kernels.groups(batch, knots), [solver.wrenches, solver.targets, solver.weights, solver.nominal]
     dX, dA = (solver.linear.solution(block) for block in solver._blocks)
 
     def factor_solve() -> None:
@@ -75,10 +75,10 @@ def iteration_rows(robot: str, knots: int, batch: int, device: str, weights: Cos
 
     def merit() -> None:
         inputs = [solver.X, solver.A, dX, dA, *problem, solver.linear.active, 0]
-        solver._launch(solver._kernels.merit, (M, 1, knots), inputs, [solver.candidate_costs])
+        solver._launch(solver._kernels.merit, (1, groups), inputs, [solver.candidate_costs])
 
     def terms() -> None:
-        solver._launch(solver._kernels.terms, (M, knots), [solver.X, solver.A, *problem], [solver.H, solver.g, solver.costs])
+        solver._launch(solver._kernels.terms, groups, [solver.X, solver.A, *problem], [solver.H, solver.g, solver.costs])
 
     rows = []
     parts = {"iteration": solver.launch_iteration, "terms": terms, "factor and solve": factor_solve, "merit": merit}

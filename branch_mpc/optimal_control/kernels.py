@@ -1,4 +1,7 @@
-"""Warp kernels of the tracking problem for one robot."""
+"""Warp kernels of the tracking problem for one robot.
+
+Threads work on groups of consecutive (problem, knot) pairs: single knots on CUDA and in float64, SIMD lanes on the CPU.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,28 +21,35 @@ class TrackingKernels:
     """Kernels that evaluate the tracking problem; launch dimensions in brackets."""
 
     terms: Any
-    """(problems, knots): H, g and cost of every knot at the iterate."""
+    """(groups): H, g and cost of every knot at the iterate."""
     merit: Any
-    """(problems, candidates, knots): cost of every knot at every line-search candidate."""
+    """(candidates, groups): cost of every knot at every line-search candidate."""
+    lanes: int
+    """Knots in a group."""
+
+    def groups(self, problems: int, knots: int) -> int:
+        """Number of groups of a batch."""
+        return -(-problems * knots // self.lanes)
 
 
-def tracking_kernels(articulation: Articulation, weights: CostWeights, dtype: str = "float32") -> TrackingKernels:
+def tracking_kernels(articulation: Articulation, weights: CostWeights, dtype: str = "float32", *, lanes: int = 1) -> TrackingKernels:
     """Make the kernels of one robot; the margins of `weights` are compiled in, its weights are an argument.
 
     Args:
         articulation: The robot, n joints.
         weights: Margins of the barriers.
         dtype: 'float32' or 'float64'.
+        lanes: Knots in a group: 1, or `lanes.LANES` for float32 on the CPU.
     """
-    return TrackingKernels(_terms(articulation, weights, dtype), _merit(articulation, weights, dtype))
+    return TrackingKernels(_terms(articulation, weights, dtype, lanes), _merit(articulation, weights, dtype, lanes), lanes)
 
 
-def _terms(articulation: Articulation, weights: CostWeights, dtype: str) -> Any:
+def _terms(articulation: Articulation, weights: CostWeights, dtype: str, lanes: int) -> Any:
     real = REAL[dtype]
-    body = tracking_code.terms_body(articulation, weights, dtype)
+    body = tracking_code.terms_body(articulation, weights, dtype, lanes)
 
     @wp.func_native(body)
-    def knot_terms(
+    def group_terms(
         X: wp.array(dtype=real, ndim=3),
         A: wp.array(dtype=real, ndim=3),
         wrenches: wp.array(dtype=real, ndim=2),
@@ -49,8 +59,8 @@ def _terms(articulation: Articulation, weights: CostWeights, dtype: str) -> Any:
         H: wp.array(dtype=real, ndim=4),
         g: wp.array(dtype=real, ndim=3),
         costs: wp.array(dtype=real, ndim=2),
-        problem: int,
-        knot: int,
+        group: int,
+        problems: int,
         knots: int,
     ): ...
 
@@ -67,18 +77,18 @@ def _terms(articulation: Articulation, weights: CostWeights, dtype: str) -> Any:
         g: wp.array(dtype=real, ndim=3),  # (problems, knots, 3n) gradient
         costs: wp.array(dtype=real, ndim=2),  # (problems, knots) stage costs
     ):
-        problem, knot = wp.tid()
-        knot_terms(X, A, wrenches, targets, weights, nominal, H, g, costs, problem, knot, X.shape[1])
+        group = wp.tid()
+        group_terms(X, A, wrenches, targets, weights, nominal, H, g, costs, group, X.shape[0], X.shape[1])
 
     return tracking_terms
 
 
-def _merit(articulation: Articulation, weights: CostWeights, dtype: str) -> Any:
+def _merit(articulation: Articulation, weights: CostWeights, dtype: str, lanes: int) -> Any:
     real = REAL[dtype]
-    body = tracking_code.merit_body(articulation, weights, dtype)
+    body = tracking_code.merit_body(articulation, weights, dtype, lanes)
 
     @wp.func_native(body)
-    def knot_cost(
+    def group_cost(
         X: wp.array(dtype=real, ndim=3),
         A: wp.array(dtype=real, ndim=3),
         dX: wp.array(dtype=real, ndim=3),
@@ -87,12 +97,13 @@ def _merit(articulation: Articulation, weights: CostWeights, dtype: str) -> Any:
         targets: wp.array(dtype=real, ndim=2),
         weights: wp.array(dtype=real),
         nominal: wp.array(dtype=real),
+        pending: wp.array(dtype=wp.int32),
         costs: wp.array(dtype=real, ndim=3),
         alpha: real,
-        problem: int,
         candidate: int,
         candidates: int,
-        knot: int,
+        group: int,
+        problems: int,
         knots: int,
     ): ...
 
@@ -111,11 +122,12 @@ def _merit(articulation: Articulation, weights: CostWeights, dtype: str) -> Any:
         # outputs
         costs: wp.array(dtype=real, ndim=3),  # (problems, candidates, knots) stage costs
     ):
-        problem, candidate, knot = wp.tid()
-        if pending[problem] != 0:
-            alpha = wp.pow(real(0.5), real(first + candidate))
-            knots = X.shape[1]
-            index = first + candidate
-            knot_cost(X, A, dX, dA, wrenches, targets, weights, nominal, costs, alpha, problem, index, costs.shape[1], knot, knots)
+        candidate, group = wp.tid()
+        index = first + candidate
+        alpha = wp.pow(real(0.5), real(index))
+        problems, knots, candidates = X.shape[0], X.shape[1], costs.shape[1]
+        group_cost(
+            X, A, dX, dA, wrenches, targets, weights, nominal, pending, costs, alpha, index, candidates, group, problems, knots
+        )
 
     return tracking_merit

@@ -15,6 +15,7 @@ import warp as wp
 import branch_mpc.branch as br
 from branch_mpc.errors import DeviceError, SettingError
 from branch_mpc.optimal_control.kernels import REAL, TrackingKernels, tracking_kernels
+from branch_mpc.optimal_control.lanes import LANES
 from branch_mpc.optimal_control.tracking_code import weight_vector
 from branch_mpc.optimal_control.weights import CostWeights
 from branch_mpc.robot.articulation import Articulation
@@ -107,7 +108,8 @@ class SqpSolver:
         self.iterations, self.retries = iterations, retries
         self.merit_block, self._real, self._margins = merit_block, REAL[dtype], weights
         self._allocate()
-        self._kernels: TrackingKernels = tracking_kernels(articulation, weights, dtype)
+        lanes = LANES if self.device.is_cpu and dtype == "float32" else 1
+        self._kernels: TrackingKernels = tracking_kernels(articulation, weights, dtype, lanes=lanes)
         self._loop = sqp_kernels(self._real)
         self.linear = br.compile(*self._plan(order, schedule), device=str(self.device), dtype=self._real)
         self.set_weights(weights)
@@ -166,17 +168,18 @@ class SqpSolver:
 
     def launch_iteration(self) -> None:
         """Launch one SQP iteration on (X, A); captured into a graph by the caller."""
-        M, N, launch = self.batch, self.knots, self._launch
+        M, launch = self.batch, self._launch
+        groups = self._kernels.groups(M, self.knots)
         problem = [self.wrenches, self.targets, self.weights, self.nominal]
         dX, dA = (self.linear.solution(block) for block in self._blocks)
         pending = self.linear.active
-        launch(self._kernels.terms, (M, N), [self.X, self.A, *problem], [self.H, self.g, self.costs])
+        launch(self._kernels.terms, groups, [self.X, self.A, *problem], [self.H, self.g, self.costs])
         launch(self._loop["begin"], M, [self.costs], [pending, self.merit, self.spread, self.step_size])
         for attempt in range(1 + self.retries):
             self.linear.factor()
             self.linear.solve()
             for first, count in ((0, 1), (1, CANDIDATES - 1)):
-                launch(self._kernels.merit, (M, count, N), [self.X, self.A, dX, dA, *problem, pending, first], [self.candidate_costs])
+                launch(self._kernels.merit, (count, groups), [self.X, self.A, dX, dA, *problem, pending, first], [self.candidate_costs])
                 model = [self.linear.predicted_decrease, self.linear.gradient, self.linear.pivot_failed]
                 inputs = [self.candidate_costs, self.spread, *model, dX, dA]
                 outputs = [pending, self.merit, self.step_size, self.damping, self.kkt, self.X, self.A]
