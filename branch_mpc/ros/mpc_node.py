@@ -4,6 +4,7 @@ import gc
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ class MpcNode(LifecycleNode):
         super().__init__("mpc_node", **options)
         self._stop_event, self._make_planner = stop, planner
         self.exit_code, self.failure = 0, None  # type: int, BranchMpcError | None
-        self._parameters = LiveParameters(self, NodeSettings(), self._on_settings, names_of(PlantSettings()))
+        self._live = LiveParameters(self, NodeSettings(), self._on_settings, names_of(PlantSettings()))
         self._parts: Assembly | None = None
         self._urdf = ""
         if problem := use_priority(self.settings.rt_priority):
@@ -69,7 +70,7 @@ class MpcNode(LifecycleNode):
     @property
     def settings(self) -> NodeSettings:
         """The parameters in force."""
-        return self._parameters.settings
+        return self._live.settings
 
     # the process ------------------------------------------------------------------------------------------------
 
@@ -81,10 +82,8 @@ class MpcNode(LifecycleNode):
 
     def start(self) -> None:
         """Configure and activate; a failure ends the run."""
-        if self.trigger_configure() == Result.SUCCESS:
-            self.trigger_activate()
-        elif self.failure is not None:
-            self._fail(self.failure)
+        if self.trigger_configure() != Result.SUCCESS or self.trigger_activate() != Result.SUCCESS:
+            self._fail(self.failure or BranchMpcError("the node could not be activated", "see its log"))
 
     def end(self) -> None:
         """Leave in order: the arm is stopped and the last command sent while messages still travel."""
@@ -95,6 +94,7 @@ class MpcNode(LifecycleNode):
 
     def on_configure(self, state: Any) -> Result:
         """Load the robot, compile the kernels, create topics and services."""
+        self.failure = None
         try:
             articulation = self._articulation()
             self._parts = Assembly(self, articulation, self.settings, self._make_planner, self._progress, self._finished)
@@ -103,7 +103,10 @@ class MpcNode(LifecycleNode):
             return Result.FAILURE
         except BranchMpcError as error:
             self.failure = error
-            self.get_logger().fatal(str(error))
+            return Result.FAILURE
+        except Exception as error:  # rclpy would swallow it
+            self.get_logger().error(traceback.format_exc())
+            self.failure = BranchMpcError(f"configuring raised {type(error).__name__}: {error}", "report the trace above")
             return Result.FAILURE
         parts = self._parts
         parts.entities += [

@@ -56,9 +56,13 @@ def declare(node: Any, settings: S, foreign: Iterable[str] = ()) -> S:
     given = {name: value for name, value in overrides.items() if not name.startswith(ROS_OWN)}
     result = with_values(settings, {name: _plain(value) for name, value in given.items()}, foreign)
     for name, (value, field) in parameters(result).items():
-        # The override is in `value` already, converted to the field's type; an array keeps its type when it is empty.
-        typed = array("d", value) if isinstance(value, tuple) else value
-        node.declare_parameter(name, typed, descriptor(field), ignore_override=True)
+        if value == ():
+            # rclpy cannot tell the type of an empty list: declared with its type, and without a value.
+            node._parameter_overrides.pop(name, None)
+            node.declare_parameter(name, Parameter.Type.DOUBLE_ARRAY, descriptor(field))
+        else:
+            # The override is in `value` already, converted to the field's type.
+            node.declare_parameter(name, list(value) if isinstance(value, tuple) else value, descriptor(field), ignore_override=True)
     return result
 
 

@@ -63,8 +63,8 @@ class PlantNode(Node):
         self._publisher = self.create_publisher(JointState, "joint_states", RELIABLE)
         self._publish_description(settings.robot)
         self._commands: deque[tuple[float, np.ndarray]] = deque()
-        self._clock = MonotonicClock(self.get_clock())
-        self._start = self._clock.now()
+        self._time = MonotonicClock(self.get_clock())
+        self._start = self._time.now()
         self._loop: ControlLoop | None = None
         self.create_subscription(Float64MultiArray, settings.command_topic, self._on_command, RELIABLE)
         if not settings.lockstep:
@@ -78,7 +78,7 @@ class PlantNode(Node):
             self._publish(0.0, round(self.arm.time * 1e9))
             self.create_timer(REPEAT / 2, self._repeat, clock=STEADY)
             return
-        self._loop = ControlLoop(1.0 / self._settings.state_rate, self._tick, self._clock, self._failed)
+        self._loop = ControlLoop(1.0 / self._settings.state_rate, self._tick, self._time, self._failed)
         self._loop.start()
 
     def end(self) -> None:
@@ -89,7 +89,7 @@ class PlantNode(Node):
 
     def _on_command(self, message: Float64MultiArray) -> None:
         if not self._settings.lockstep:
-            self._commands.append((self._clock.now(), np.array(message.data)))
+            self._commands.append((self._time.now(), np.array(message.data)))
         elif message.layout.dim and message.layout.dim[0].label == str(round(self.arm.time * 1e9)):
             # The command for the present state; an empty one says that there is none and leaves the brakes as they are.
             if len(message.data):
@@ -101,7 +101,7 @@ class PlantNode(Node):
     def _on_trajectory(self, message: JointTrajectory) -> None:
         """Hold the first point's torques: what joint_trajectory_controller feeds forward at once."""
         if message.points and list(message.joint_names) == list(self._joints):
-            self._commands.append((self._clock.now(), np.array(message.points[0].effort)))
+            self._commands.append((self._time.now(), np.array(message.points[0].effort)))
 
     def _repeat(self) -> None:
         if time.monotonic() - self._answered > REPEAT:
@@ -109,7 +109,7 @@ class PlantNode(Node):
 
     def _tick(self) -> None:
         """Move on to the present, by way of the commands that have arrived; in the thread."""
-        now = self._clock.now()
+        now = self._time.now()
         behind = now - self._start - self.arm.time
         if behind > SLIP:
             self._start += behind - SLIP
@@ -118,7 +118,7 @@ class PlantNode(Node):
             if not self.arm.command(torque, arrived - self._start):
                 self.get_logger().warning(f"command rejected: {torque.tolist()}", throttle_duration_sec=5.0)
         self.arm.advance(now - self._start)
-        self._publish(now, self._clock.to_nanoseconds(now))
+        self._publish(now, self._time.to_nanoseconds(now))
 
     def _publish(self, now: float, nanoseconds: int) -> None:
         message = self._message
