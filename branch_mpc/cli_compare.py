@@ -2,15 +2,18 @@
 
 import argparse
 import math
+import sys
+from pathlib import Path
 from typing import Any
 
+from branch_mpc.bench.figure import check_picture
 from branch_mpc.bench.progress import Progress
 from branch_mpc.bench.start import start_configuration
 from branch_mpc.bench.table import to_json
 from branch_mpc.cli_options import add_settings, settings_of
 from branch_mpc.dynamics.host import HostDynamics
 from branch_mpc.errors import SettingError
-from branch_mpc.robot.library import load_robot
+from branch_mpc.robot import load_robot
 
 SHORTEST, LONGEST = 0.1, 600.0
 """Range of the closed loops' length [s]."""
@@ -31,6 +34,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--duration", type=float, default=8.0, metavar="S", help="length of the closed loops, approach included (default 8)"
     )
+    parser.add_argument("--out", type=Path, default=Path("out/compare.png"), metavar="FILE", help="picture (default out/compare.png)")
+    parser.add_argument("--no-picture", action="store_true", help="draw no picture")
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line instead of the table")
 
 
@@ -39,11 +44,14 @@ def run(options: argparse.Namespace) -> int:
     batches = batch_sizes(options.batch)
     if not SHORTEST <= options.duration <= LONGEST or math.isnan(options.duration):
         raise SettingError(f"--duration is {options.duration:g}", f"give a number of seconds from {SHORTEST:g} to {LONGEST:g}")
-    settings = settings_of(argparse.Namespace(**{**vars(options), "batch": max(batches)}))
+    settings, plant = settings_of(argparse.Namespace(**{**vars(options), "batch": max(batches)}))
     arm = load_robot(settings.robot, settings.tool or None)
-    start = start_configuration(settings.robot, HostDynamics(arm))
+    start = start_configuration(arm.name, HostDynamics(arm), plant.start)
+    if not options.no_picture:
+        check_picture(options.out)
     # Imported late: OSQP and the kernels take a second that a wrong argument need not wait for.
     from branch_mpc.bench.compare import print_table, run_compare
+    from branch_mpc.bench.compare_figure import save_compare_picture
     from branch_mpc.bench.quiet import start_warp_quietly
 
     start_warp_quietly()
@@ -52,6 +60,9 @@ def run(options: argparse.Namespace) -> int:
         results = run_compare(settings.mpc, arm, batches, options.ticks, progress, duration=options.duration, start=start)
     finally:
         progress.close()
+    if not options.no_picture:
+        results["picture"] = str(save_compare_picture(results, options.out))
+        print(f"picture: {results['picture']}", file=sys.stderr)
     if options.json:
         print(to_json(results), flush=True)
     else:

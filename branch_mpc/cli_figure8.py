@@ -1,13 +1,11 @@
 """`branch_mpc figure8`: the arm draws a figure-8 in closed loop; a table, a JSON object and a picture come out."""
 
 import argparse
-import dataclasses
 import math
 import sys
 from pathlib import Path
 from typing import Any
 
-from branch_mpc.bench.closed_loop import Push
 from branch_mpc.bench.figure import check_picture, save_picture
 from branch_mpc.bench.plain_run import FigureRun, run_lockstep
 from branch_mpc.bench.progress import Progress
@@ -15,6 +13,7 @@ from branch_mpc.bench.record import Recording, metrics
 from branch_mpc.bench.table import format_table, to_json
 from branch_mpc.cli_options import add_settings, settings_of
 from branch_mpc.errors import SettingError
+from branch_mpc.settings import replace
 
 LONGEST = 3600.0
 """Longest run [s]: the recording is kept in memory."""
@@ -35,13 +34,11 @@ def add_parser(commands: Any) -> None:
     group.add_argument("--no-ros", action="store_true", help="one process, in lockstep: the plant waits for every command")
     group.add_argument("--no-plant", action="store_true", help="use the robot that publishes joint_states instead of the simulated one")
     group.add_argument("--duration", type=float, metavar="S", help="time on the figure, after the approach (default: one period)")
-    group.add_argument("--period", type=float, default=6.0, metavar="S", help="time of one figure (default 6)")
-    group.add_argument("--approach", type=float, default=2.0, metavar="S", help="time from the start pose to the figure (default 2)")
+    group.add_argument("--period", type=float, metavar="S", help="time of one figure (default 6)")
+    group.add_argument("--approach", type=float, metavar="S", help="time from the start pose to the figure (default 2)")
     group.add_argument("--target", metavar='"X Y Z"', help="approach this point and hold it, instead of the figure [m]")
     group.add_argument("--push", metavar='"FX FY FZ"', help="unmodelled world force on the tool [N], such as '0 0 -50'")
-    group.add_argument(
-        "--push-at", type=float, default=0.0, metavar="S", help="when the push begins (default 0, the start of the approach)"
-    )
+    group.add_argument("--push-at", type=float, metavar="S", help="when the push begins (default 0, the start of the approach)")
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print one JSON object as the last line instead of the table")
     output.add_argument("--out", type=Path, default=Path("out/figure8.png"), metavar="FILE", help="picture (default out/figure8.png)")
@@ -89,26 +86,18 @@ def figure_run(options: argparse.Namespace) -> FigureRun:
     Raises:
         SettingError: A parameter or an option that is wrong.
     """
-    settings = settings_of(options)
-    duration = options.period if options.duration is None else options.duration
-    for name, value in (("period", options.period), ("approach", options.approach), ("duration", duration)):
-        if not (math.isfinite(value) and 0.0 < value <= LONGEST):
-            raise SettingError(f"--{name} is {value:g}", f"give a number of seconds over 0 and at most {LONGEST:g}")
-    push = Push() if options.push is None else Push(force(options.push), start_of_push(options.push_at))
+    node, plant = settings_of(options)
+    duration = node.reference.period if options.duration is None else options.duration
+    if not (math.isfinite(duration) and 0.0 < duration <= LONGEST):
+        raise SettingError(f"--duration is {duration:g}", f"give a number of seconds over 0 and at most {LONGEST:g}")
+    if options.push is not None:
+        plant = replace(plant, {"push": numbers("push", options.push)})
+    if options.push_at is not None:
+        plant = replace(plant, {"push_at": options.push_at})
+    if len(plant.push) not in (0, 3):
+        raise SettingError(f"parameter 'push' has {len(plant.push)} numbers", "give three (a world force [N]) or none")
     target = None if options.target is None else numbers("target", options.target)
-    return dataclasses.replace(
-        FigureRun(),
-        robot=settings.robot,
-        tool=settings.tool or None,
-        mpc=settings.mpc,
-        guard=settings.guard,
-        rate=settings.rate,
-        period=options.period,
-        approach=options.approach,
-        duration=duration,
-        target=target,
-        push=push,
-    )
+    return FigureRun(node, plant, duration, target)
 
 
 def numbers(option: str, text: str) -> tuple[float, float, float]:
@@ -124,26 +113,3 @@ def numbers(option: str, text: str) -> tuple[float, float, float]:
     if len(values) != 3:
         raise SettingError(f"--{option} is '{text}'", f"give three finite numbers, for example --{option} '0.4 0 -0.5'")
     return values[0], values[1], values[2]
-
-
-def force(text: str) -> tuple[float, float, float]:
-    """Return the force of --push [N].
-
-    Raises:
-        SettingError: Not three finite numbers.
-    """
-    values = numbers("push", text)
-    if not all(math.isfinite(value) for value in values):
-        raise SettingError(f"--push is '{text}'", "give three finite numbers [N], for example --push '0 0 -50'")
-    return values
-
-
-def start_of_push(seconds: float) -> float:
-    """Return --push-at [s].
-
-    Raises:
-        SettingError: Not a finite number.
-    """
-    if not math.isfinite(seconds):
-        raise SettingError(f"--push-at is {seconds:g}", "give a time in seconds")
-    return seconds

@@ -1,32 +1,28 @@
 """Options that several commands share, and the settings made from them."""
 
 import argparse
-import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from branch_mpc.errors import SettingError
-from branch_mpc.guard import GuardSettings
-from branch_mpc.mpc.settings import MpcSettings
-from branch_mpc.robot.library import robot_names
-from branch_mpc.settings import flatten, load_yaml, param, replace
+from branch_mpc.robot import robot_names
+from branch_mpc.ros.settings import NodeSettings, PlantSettings, parameters, with_values
+from branch_mpc.settings import load_yaml
 
-FLAGS = {"robot": "robot", "tool": "tool", "device": "device", "formulation": "formulation", "seed": "hypotheses.seed"}
-COUNTS = {"knots": "knots", "batch": "batch", "iterations": "iterations"}
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """The parameters of a configuration file that a command without ROS needs."""
-
-    robot: str = param("indy7", doc="robot: indy7, iiwa14 or the path of a .urdf or .json file")
-    tool: str = param("", doc="link of the tool; empty: the only leaf of the robot")
-    rate: float = param(100.0, low=1.0, high=2000.0, unit="Hz", doc="control ticks a second")
-    mpc: MpcSettings = field(default_factory=MpcSettings)
-    guard: GuardSettings = field(default_factory=GuardSettings)
+FLAGS = {
+    "robot": "robot",
+    "tool": "tool",
+    "device": "device",
+    "formulation": "formulation",
+    "seed": "hypotheses.seed",
+    "knots": "knots",
+    "batch": "batch",
+    "iterations": "iterations",
+    "period": "reference.period",
+    "approach": "reference.approach",
+}
+"""Options that are parameters, with the parameter's name."""
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -50,17 +46,20 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def settings_of(options: argparse.Namespace) -> RunSettings:
+def settings_of(options: argparse.Namespace) -> tuple[NodeSettings, PlantSettings]:
     """Return the settings of a command: the file's, then those of --set, then the options'.
+
+    Names are those of the nodes' ROS parameters, whether a node will run or not.
 
     Raises:
         SettingError: A parameter that does not exist, a value of the wrong type or out of range, a missing file.
     """
     values = dict(load_yaml(options.config)) if options.config else {}
     values |= dict(assignment(text) for text in options.settings)
-    given = {name: getattr(options, option, None) for option, name in {**FLAGS, **COUNTS}.items()}
+    given = {name: getattr(options, option, None) for option, name in FLAGS.items()}
     values |= {name: value for name, value in given.items() if value is not None}
-    return run_settings(values)
+    ours, plants = set(parameters(NodeSettings())), set(parameters(PlantSettings()))
+    return with_values(NodeSettings(robot="indy7"), values, plants), with_values(PlantSettings(), values, ours)
 
 
 def assignment(text: str) -> tuple[str, Any]:
@@ -79,40 +78,9 @@ def assignment(text: str) -> tuple[str, Any]:
     return name.strip(), number(parsed)
 
 
-def node_only() -> frozenset[str]:
-    """Return the names of the parameters that only the ROS nodes have."""
-    return frozenset()
-
-
 def number(value: Any) -> Any:
     """Return a text such as 2e-6 as a float: YAML 1.1 wants 2.0e-6."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:
         return value
-
-
-def run_settings(values: Mapping[str, Any]) -> RunSettings:
-    """Return settings with the parameters in `values`, named as in a parameter file of the node.
-
-    Parameters that only the ROS nodes have (topics, sinks) are checked by name and left alone.
-
-    Raises:
-        SettingError: A parameter that does not exist, a value of the wrong type or out of range.
-    """
-    own = {name: name.removeprefix("mpc.") for name, _, _ in flatten(RunSettings())}
-    inner = {public: name for name, public in own.items()}
-    for name in values:
-        if name not in inner and name not in node_only():
-            raise SettingError(f"parameter '{name}' does not exist", nearest(name, [*inner, *node_only()]))
-    try:
-        return replace(RunSettings(), {inner[name]: value for name, value in values.items() if name in inner})
-    except SettingError as error:
-        raise SettingError(error.problem.replace("'mpc.", "'"), error.remedy) from error
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the parameter that was meant."""
-    known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    return f"did you mean '{near[0]}'?" if near else f"known parameters: {', '.join(known)}"

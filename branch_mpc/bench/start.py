@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from branch_mpc.dynamics.host import HostDynamics
-from branch_mpc.errors import RobotError
+from branch_mpc.errors import RobotError, SettingError
 from branch_mpc.optimal_control.reference import Approach, Hold, figure8_for
-from branch_mpc.robot.library import ready_configuration, robot_names
+from branch_mpc.robot import Articulation, ready_configuration, robot_names
 
 CANDIDATES = 400
 """Configurations tried for a robot that has no start of its own."""
@@ -15,19 +15,23 @@ HOLDABLE = 0.5
 """Largest part of an effort limit that gravity may take at the start."""
 
 
-def start_configuration(robot: str, dynamics: HostDynamics) -> np.ndarray:
+def start_configuration(robot: str, dynamics: HostDynamics, asked: Sequence[float] = ()) -> np.ndarray:
     """Return a configuration to start from [rad | m], shape (n,).
 
     The shipped robots have one. For any other, the best of a fixed series of configurations: the one that can
     move the tool fastest in its slowest direction, among those that the joints can hold against gravity.
 
     Args:
-        robot: Name of the robot, or the path it was loaded from.
+        robot: Name of the robot.
         dynamics: Its kinematics and gravity torques.
+        asked: The configuration that was asked for; empty for the robot's own.
 
     Raises:
+        SettingError: A configuration was asked for that has the wrong length or is outside the limits.
         RobotError: No configuration was found that the joints can hold and from which the tool can move in every direction.
     """
+    if len(asked):
+        return _checked(np.array(asked, dtype=float), dynamics.articulation)
     if robot in robot_names():
         return ready_configuration(robot)
     arm = dynamics.articulation
@@ -44,18 +48,13 @@ def start_configuration(robot: str, dynamics: HostDynamics) -> np.ndarray:
     return best
 
 
-def reach(q: np.ndarray, dynamics: HostDynamics) -> float:
-    """Return how far the tool is from the first joint at q [m], shape (n,)."""
-    return float(np.linalg.norm(dynamics.tool(q)[0] - dynamics.articulation.translation[0]))
-
-
 def reference_from(
     robot: str, q: np.ndarray, dynamics: HostDynamics, period: float, approach: float, target: Sequence[float] | None = None
 ) -> Approach:
-    """Return the reference of a run that starts at q, shape (n,): the approach, then the robot's figure-8 or one point.
+    """Return the reference of a run that starts at q, the same as mpc_node's: the approach, then the figure-8 or one point.
 
     Args:
-        robot: Name of the robot, or the path it was loaded from.
+        robot: Name of the robot.
         q: Start configuration [rad | m], shape (n,).
         dynamics: Kinematics of the robot.
         period: Time of one figure [s].
@@ -66,8 +65,19 @@ def reference_from(
         TargetError: A period, an approach or a target that is not a usable number.
     """
     tool = dynamics.tool(q)[0]
-    goal = figure8_for(robot, tool, period, reach(q, dynamics)) if target is None else Hold(np.array(target))
+    reach = float(np.linalg.norm(tool - dynamics.articulation.translation[0]))
+    goal = figure8_for(robot, tool, period, reach) if target is None else Hold(np.array(target))
     return Approach(tool, goal, approach)
+
+
+def _checked(q: np.ndarray, arm: Articulation) -> np.ndarray:
+    if q.shape != (arm.dof,):
+        raise SettingError(f"parameter 'start' has {q.size} numbers", f"give one for each of the {arm.dof} joints")
+    outside = ~((q >= arm.position_lower) & (q <= arm.position_upper))
+    if outside.any():
+        name = arm.joint_names[int(np.argmax(outside))]
+        raise SettingError(f"parameter 'start' is outside the limits of joint '{name}'", "give positions within the limits")
+    return q
 
 
 def _agility(q: np.ndarray, dynamics: HostDynamics) -> float:
