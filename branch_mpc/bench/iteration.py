@@ -66,22 +66,9 @@ def iteration_rows(robot: str, knots: int, batch: int, device: str, weights: Cos
     result = solver.solve(np.r_[q, 0 * q], targets)
     facts = {"robot": articulation.name, "knots": knots, "batch": batch, "iterations": 1, "boundary": "device", "schedule": schedule}
     facts |= {"merit": float(result.merit[0]), "kkt_residual": float(result.kkt_residual[0])}
-    groups, problem = solver._kernels.groups(batch, knots), [solver.wrenches, solver.targets, solver.weights, solver.nominal]
-    dX, dA = (solver.linear.solution(block) for block in solver._blocks)
-
-    def factor_solve() -> None:
-        solver.linear.factor()
-        solver.linear.solve()
-
-    def merit() -> None:
-        inputs = [solver.X, solver.A, dX, dA, *problem, solver.linear.active, 0]
-        solver._launch(solver._kernels.merit, (1, groups), inputs, [solver.candidate_costs])
-
-    def terms() -> None:
-        solver._launch(solver._kernels.terms, groups, [solver.X, solver.A, *problem], [solver.H, solver.g, solver.costs])
-
     rows = []
-    parts = {"iteration": solver.launch_iteration, "terms": terms, "factor and solve": factor_solve, "merit": merit}
+    parts = {"iteration": solver.launch_iteration, "terms": solver.launch_terms, "factor and solve": solver.launch_direction}
+    parts["merit"] = lambda: solver.launch_merit(0, 1)
     for name, launches in parts.items():
         # an accepted or converged problem leaves the active set; the parts are timed with every problem in it
         solver.linear.active.fill_(1)

@@ -112,6 +112,7 @@ class SqpSolver:
         self._kernels: TrackingKernels = tracking_kernels(articulation, weights, dtype, lanes=lanes)
         self._loop = sqp_kernels(self._real)
         self.linear = br.compile(*self._plan(order, schedule), device=str(self.device), dtype=self._real)
+        self.dX, self.dA = (self.linear.solution(block) for block in self._blocks)
         self.set_weights(weights)
         self.nominal.assign(np.zeros(articulation.dof) if nominal is None else nominal)
 
@@ -168,22 +169,42 @@ class SqpSolver:
 
     def launch_iteration(self) -> None:
         """Launch one SQP iteration on (X, A); captured into a graph by the caller."""
-        M, launch = self.batch, self._launch
-        groups = self._kernels.groups(M, self.knots)
-        problem = [self.wrenches, self.targets, self.weights, self.nominal]
-        dX, dA = (self.linear.solution(block) for block in self._blocks)
-        pending = self.linear.active
-        launch(self._kernels.terms, groups, [self.X, self.A, *problem], [self.H, self.g, self.costs])
-        launch(self._loop["begin"], M, [self.costs], [pending, self.merit, self.spread, self.step_size])
+        self.launch_terms()
+        outputs = [self.linear.active, self.merit, self.spread, self.step_size]
+        self._launch(self._loop["begin"], self.batch, [self.costs], outputs)
         for attempt in range(1 + self.retries):
-            self.linear.factor()
-            self.linear.solve()
+            self.launch_direction()
             for first, count in ((0, 1), (1, CANDIDATES - 1)):
-                launch(self._kernels.merit, (count, groups), [self.X, self.A, dX, dA, *problem, pending, first], [self.candidate_costs])
-                model = [self.linear.predicted_decrease, self.linear.gradient, self.linear.pivot_failed]
-                inputs = [self.candidate_costs, self.spread, *model, dX, dA]
-                outputs = [pending, self.merit, self.step_size, self.damping, self.kkt, self.X, self.A]
-                launch(self._loop["line_search"], M, [*inputs, first, count, attempt], outputs)
+                self.launch_merit(first, count)
+                self._launch_line_search(first, count, attempt)
+
+    def launch_terms(self) -> None:
+        """Launch the linearisation: H, g and cost of every knot at (X, A)."""
+        groups = self._kernels.groups(self.batch, self.knots)
+        self._launch(self._kernels.terms, groups, [self.X, self.A, *self._data], [self.H, self.g, self.costs])
+
+    def launch_direction(self) -> None:
+        """Launch factorisation and solve of the quadratic problem of every active problem: the step (dX, dA)."""
+        self.linear.factor()
+        self.linear.solve()
+
+    def launch_merit(self, first: int, count: int) -> None:
+        """Launch the costs of the candidates 2^-first, ..., 2^-(first + count - 1) of every active problem."""
+        groups = self._kernels.groups(self.batch, self.knots)
+        inputs = [self.X, self.A, self.dX, self.dA, *self._data, self.linear.active, first]
+        self._launch(self._kernels.merit, (count, groups), inputs, [self.candidate_costs])
+
+    def _launch_line_search(self, first: int, count: int, attempt: int) -> None:
+        linear = self.linear
+        model = [linear.predicted_decrease, linear.gradient, linear.pivot_failed]
+        inputs = [self.candidate_costs, self.spread, *model, self.dX, self.dA, first, count, attempt]
+        outputs = [linear.active, self.merit, self.step_size, self.damping, self.kkt, self.X, self.A]
+        self._launch(self._loop["line_search"], self.batch, inputs, outputs)
+
+    @property
+    def _data(self) -> list[wp.array]:
+        """Arrays that state the problem, in the kernels' order; read when launches are recorded."""
+        return [self.wrenches, self.targets, self.weights, self.nominal]
 
     def _launch(self, kernel: object, dim: int | tuple[int, ...], inputs: list, outputs: list) -> None:
         wp.launch(kernel, dim=dim, inputs=inputs, outputs=outputs, device=self.device, block_dim=self.merit_block)
