@@ -34,7 +34,7 @@ def comparison(context: LaunchContext) -> list[ExecuteProcess]:
     given = {name: LaunchConfiguration(name).perform(context).strip() for name in ARGUMENTS}
     options = [word for name, value in given.items() if value for word in (f"--{name}", value)]
     program = PathJoinSubstitution([FindPackagePrefix("branch_mpc"), "lib", "branch_mpc", "branch_mpc"])
-    return [ExecuteProcess(cmd=[program, "compare", *options], output="screen", emulate_tty=True, on_exit=end_of_run)]
+    return [ExecuteProcess(cmd=[program, "compare", *options], output="screen", on_exit=end_of_run)]
 
 
 def end_of_run(event: ProcessExited, context: LaunchContext) -> None:

@@ -27,7 +27,7 @@ ARGUMENTS = {
     "log_level": ("info", "debug, info, warn, error or fatal"),
 }
 SWITCHES = {
-    "use_sim_time": ("false", "follow /clock"),
+    "use_sim_time": ("false", "follow the /clock of a simulator (with plant:=false)"),
     "plant": ("true", "start the simulated robot; false: a real one publishes joint_states and takes the commands"),
     "rviz": ("false", "start robot_state_publisher and RViz"),
     "autostart": ("true", "configure and activate mpc_node at once; false: leave that to a lifecycle manager"),
@@ -46,8 +46,15 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def nodes(context: LaunchContext) -> list[Node]:
-    """Return the nodes that the launch arguments ask for."""
+    """Return the nodes that the launch arguments ask for.
+
+    Raises:
+        ValueError: A value that is not of the argument's type, or two that do not go together.
+        FileNotFoundError: A file that is not there.
+    """
     given = {name: LaunchConfiguration(name).perform(context).strip() for name in [*ARGUMENTS, *SWITCHES]}
+    if given["use_sim_time"] == given["plant"] == "true":
+        raise ValueError("use_sim_time:=true needs plant:=false: the simulated robot runs in real time and publishes no /clock")
     share = Path(FindPackageShare("branch_mpc").perform(context))
     values = overrides(given)
     common = [parameter_file(given, share), {"use_sim_time": given["use_sim_time"] == "true"}]

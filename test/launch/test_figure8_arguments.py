@@ -70,8 +70,8 @@ def test_every_override_is_a_parameter_of_its_node(launched: Launch) -> None:
 
 
 def test_both_nodes_have_the_same_robot_and_clock(launched: Launch) -> None:
-    """Robot, control rate, parameter file and use_sim_time are those of both nodes."""
-    launch = launched(FILE, robot="iiwa14", rate="200", use_sim_time="true")
+    """Robot, control rate, parameter file and clock are those of both nodes."""
+    launch = launched(FILE, robot="iiwa14", rate="200")
     for name in ("robot", "rate", "use_sim_time"):
         assert launch.parameters("mpc_node")[name] == launch.parameters("plant_node")[name]
     assert launch.parameter_file("mpc_node") == launch.parameter_file("plant_node")
@@ -106,6 +106,7 @@ def test_parameter_file_by_path(launched: Launch, tmp_path: Path) -> None:
         ({"config": "nowhere"}, "config:=nowhere is no file; give a path or one of gato_weights, iiwa14, indy7"),
         ({"rate": "fast"}, "rate:=fast is not a number"),
         ({"batch": "2.5"}, "batch:=2.5 is not a whole number"),
+        ({"use_sim_time": "true"}, "use_sim_time:=true needs plant:=false"),
         ({"rviz": "true", "robot": "nobody"}, "for rviz:=true; give robot:=indy7, iiwa14 or the path of a URDF file"),
     ],
 )
@@ -120,6 +121,7 @@ def test_real_robot_gets_no_simulated_one_and_no_shutdown(launched: Launch) -> N
     launch = launched(FILE, plant="false")
     assert set(launch.nodes()) == {"mpc_node"}
     assert launch.nodes()["mpc_node"]["on_exit"] is None
+    assert launched(FILE, plant="false", use_sim_time="true").parameters("mpc_node")["use_sim_time"] is True
 
 
 @pytest.mark.parametrize("arguments", [{}, {"plant": "false", "duration": "5"}])
