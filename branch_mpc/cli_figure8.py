@@ -68,7 +68,7 @@ def record(options: argparse.Namespace, what: FigureRun, progress: Progress) -> 
         return run_lockstep(what, progress)
     from branch_mpc.bench.ros_run import run_ros
 
-    return run_ros(what, options, progress)
+    return run_ros(what, not options.no_plant, progress)
 
 
 def report(recording: Recording, options: argparse.Namespace) -> None:

@@ -2,11 +2,11 @@
 
 import ctypes
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -40,6 +40,7 @@ class NodeProcess:
             stdin=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=_die_with_parent,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "RCUTILS_COLORIZED_OUTPUT": "0"},
         )
 
     @property
@@ -52,20 +53,38 @@ class NodeProcess:
         """Exit code, None while it runs."""
         return self._process.poll()
 
-    def last_line(self) -> str:
-        """Return the last line of its output that is not empty."""
-        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-        return lines[-1] if lines else ""
+    def says(self) -> str:
+        """Return the last thing that the node itself said, without the decoration of its log; empty before the first."""
+        return next(iter(self._said()), "")
+
+    def complaint(self) -> str:
+        """Return the last error that it said, or else the last line of its output."""
+        lines = self._lines()
+        return next(iter(self._said("FATAL", "ERROR")), lines[-1] if lines else f"exit code {self.exit_code}")
 
     def check(self) -> None:
         """Raise when the process has ended.
 
         Raises:
-            BranchMpcError: It has; the message holds the last line of its output.
+            BranchMpcError: It has; the message is the node's own.
         """
         if self.exit_code is not None:
-            words = self.last_line() or f"exit code {self.exit_code}"
-            raise BranchMpcError(f"{self.name} ended: {words}", f"its output is in {self.log}")
+            raise self.error()
+
+    def error(self) -> BranchMpcError:
+        """Return what went wrong, in the node's own words."""
+        problem, _, remedy = self.complaint().rpartition("; ")
+        return BranchMpcError(f"{self.name}: {problem or remedy}", remedy if problem else "try it with --no-ros, which needs no nodes")
+
+    def _said(self, *severities: str) -> list[str]:
+        """What the node logged or printed itself, newest first."""
+        wanted = "|".join(severities or ("INFO", "WARN", "ERROR", "FATAL"))
+        forms = (rf"\[(?:{wanted})\] \[[\d.]+\] \[\S+\]: (.+)", rf"{self.name}: (.+)")
+        found = (re.fullmatch(form, line) for line in reversed(self._lines()) for form in forms)
+        return [match[1] for match in found if match]
+
+    def _lines(self) -> list[str]:
+        return [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
 
     def stop(self, patience: float = 5.0) -> int:
         """End the process as Ctrl-C would, with TERM and KILL for one that does not listen.
@@ -110,26 +129,6 @@ def free_domain(seed: int) -> int:
     """Return a domain in which no participant listens on this machine, beginning the search at `seed`."""
     order = [DOMAINS[(seed + index) % len(DOMAINS)] for index in range(len(DOMAINS))]
     return next((domain for domain in order if _is_free(domain)), order[0])
-
-
-def wait_for(condition: object, seconds: float, step: float = 0.02) -> bool:
-    """Wait until `condition()` is true.
-
-    Args:
-        condition: Callable without arguments.
-        seconds: Longest wait [s].
-        step: Time between looks [s].
-
-    Returns:
-        Whether it became true.
-    """
-    assert callable(condition)
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(step)
-    return True
 
 
 def _is_free(domain: int) -> bool:

@@ -4,6 +4,9 @@ import sys
 import time
 from typing import TextIO
 
+WIDTH = 110
+"""Longest line; a longer text is cut, since one that wraps cannot be rewritten."""
+
 
 class Progress:
     """Shows what a long job is doing.
@@ -25,6 +28,7 @@ class Progress:
         if topic == self._topic and now - self._written < (0.1 if self._live else self._interval):
             return
         self._topic, self._written = topic, now
+        text = text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
         self._stream.write(f"\r\x1b[2K{text}" if self._live else f"{text}\n")
         self._stream.flush()
         self._open = self._live
