@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 # Room: how far down the flow it is. A room imports only rooms that are further up.
-ROOMS = {"robot": 0, "dynamics": 1, "optimal_control": 2, "branch": 2, "sqp": 3, "mpc": 4, "guard": 5, "ros": 6}
+ROOMS = {"robot": 0, "dynamics": 1, "kinematics": 2, "optimal_control": 2, "branch": 2, "sqp": 3, "mpc": 4, "guard": 5, "ros": 6}
 # Beside the rooms; imported by no room, except that the node of the simulated robot needs the plant.
-BESIDE = {"oracle", "plant", "baseline", "bench", "cli"}
+BESIDE = {"oracle", "plant", "baseline", "examples", "bench", "cli"}
 EXCEPTIONS = {("ros/plant_node.py", "plant")}
 # Of everybody.
 COMMON = {"errors", "settings", "__version__", "msg"}
@@ -39,7 +39,7 @@ def test_every_room_is_known(root: Path) -> None:
 
 
 def test_rooms_import_only_what_is_further_up(imported: Imports) -> None:
-    """robot, dynamics, optimal_control and branch, sqp, mpc, guard, ros: none imports one to its right or at its side."""
+    """robot, dynamics, kinematics and optimal_control and branch, sqp, mpc, guard, ros: none imports one to its right or at its side."""
     pairs = [(path, line, target) for path, line, target in ours(imported) if room(path) in ROOMS and target in ROOMS]
     assert pairs and listed([(path, line, target) for path, line, target in pairs if ROOMS[target] >= ROOMS[room(path)]]) == []
 
@@ -69,7 +69,7 @@ def test_common_modules_import_no_room(imported: Imports) -> None:
         ("rclpy", {"ros"}),
         ("launch", set()),
         ("matplotlib", {"bench", "cli"}),
-        ("warp", {"dynamics", "branch", "optimal_control", "sqp", "mpc", "bench", "cli"}),
+        ("warp", {"dynamics", "kinematics", "branch", "optimal_control", "sqp", "mpc", "examples", "bench", "cli"}),
     ],
 )
 def test_libraries_stay_in_their_rooms(imported: Imports, library: str, allowed: set[str]) -> None:
@@ -93,7 +93,7 @@ NOT_NUMPY = {"pinocchio", "osqp", "scipy", "matplotlib", "rclpy", "launch"}
 
 @pytest.mark.parametrize(
     ("rooms", "refused"),
-    [(["guard"], NOT_NUMPY | {"warp"}), (["dynamics", "optimal_control", "branch", "sqp", "mpc"], NOT_NUMPY)],
+    [(["guard"], NOT_NUMPY | {"warp"}), (["dynamics", "kinematics", "optimal_control", "branch", "sqp", "mpc"], NOT_NUMPY)],
     ids=["guard", "solver"],
 )
 def test_rooms_load_without(root: Path, imported: Imports, rooms: list[str], refused: set[str]) -> None:
