@@ -15,6 +15,7 @@ from branch_mpc.mpc.plan import JointSample, Plan, SolveStatus
 from branch_mpc.mpc.sent_commands import SEGMENTS, SentCommands
 from branch_mpc.mpc.settings import MpcSettings
 from branch_mpc.mpc.tick_arrays import Block
+from branch_mpc.optimal_control.lanes import LANES
 from branch_mpc.optimal_control.weights import CostWeights
 from branch_mpc.robot.articulation import Articulation
 from branch_mpc.sqp.solver import SqpSolver, check_device
@@ -78,7 +79,7 @@ class Controller:
         self._sent = SentCommands(articulation.dof)
         self._allocate()
         progress("compiling the control tick")
-        self._kernels = tick_kernels(articulation, SEGMENTS, PREDICTION_SUBSTEP)
+        self._kernels = tick_kernels(articulation, SEGMENTS, PREDICTION_SUBSTEP, lanes=LANES if self._device.is_cpu else 1)
         self._run = self._solver.capture(self._launch)
         self.epoch = 0
         n = articulation.dof
@@ -104,7 +105,7 @@ class Controller:
 
         self._in.upload()
         replay = [d["states"], d["durations"], d["torques"], d["wrenches"], d["scale"]]
-        launch(self._kernels.predict, M, replay, [out["scores"], solver.x0])
+        launch(self._kernels.predict, self._kernels.groups(M), replay, [out["scores"], solver.x0])
         launch(self._kernels.warm_start, M, [self._best, d["shift"]], [solver.A])
         solver.launch_rollout()
         for _ in range(self.settings.iterations):

@@ -16,29 +16,37 @@ class TickKernels:
     """Kernels of a tick; launch dimensions in brackets."""
 
     predict: Any
-    """(problems): score of each hypothesis, and the state when the new command takes effect."""
+    """(groups): score of each hypothesis, and the state when the new command takes effect."""
     warm_start: Any
     """(problems): the previous plan, shifted by the elapsed time, as every row's start."""
     select: Any
     """(1): the row whose hypothesis explains the measurement best."""
     outputs: Any
     """(knots): state, torque and tool position of the selected row."""
+    lanes: int
+    """Rows in a group of `predict`."""
+
+    def groups(self, problems: int) -> int:
+        """Number of groups of a batch."""
+        return -(-problems // self.lanes)
 
 
-def tick_kernels(articulation: Articulation, segments: int, substep: float) -> TickKernels:
+def tick_kernels(articulation: Articulation, segments: int, substep: float, *, lanes: int = 1) -> TickKernels:
     """Make the kernels of one robot in float32.
 
     Args:
         articulation: The robot, n joints.
         segments: Longest replay of sent commands.
         substep: Longest integration step of the prediction [s].
+        lanes: Rows that a thread predicts at once: 1, or `lanes.LANES` on the CPU.
     """
-    return TickKernels(_predict(articulation, segments, substep), _warm_start(), _select(), _outputs(articulation))
+    predict = _predict(articulation, segments, substep, lanes)
+    return TickKernels(predict, _warm_start(), _select(), _outputs(articulation), lanes)
 
 
-def _predict(articulation: Articulation, segments: int, substep: float) -> Any:
-    @wp.func_native(tick_code.predict_body(articulation, "float32", segments, substep))
-    def predict_row(
+def _predict(articulation: Articulation, segments: int, substep: float, lanes: int) -> Any:
+    @wp.func_native(tick_code.predict_body(articulation, "float32", segments, substep, lanes))
+    def predict_rows(
         states: wp.array(dtype=float, ndim=2),
         durations: wp.array(dtype=float, ndim=2),
         torques: wp.array(dtype=float, ndim=3),
@@ -46,7 +54,8 @@ def _predict(articulation: Articulation, segments: int, substep: float) -> Any:
         scale: wp.array(dtype=float),
         scores: wp.array(dtype=float),
         x0: wp.array(dtype=float, ndim=2),
-        problem: int,
+        group: int,
+        problems: int,
     ): ...
 
     @wp.kernel(**OPTIONS)
@@ -60,8 +69,8 @@ def _predict(articulation: Articulation, segments: int, substep: float) -> Any:
         scores: wp.array(dtype=float),  # (problems,) scaled squared prediction error
         x0: wp.array(dtype=float, ndim=2),  # (problems, 2n) state when the new command takes effect
     ):
-        problem = wp.tid()
-        predict_row(states, durations, torques, wrenches, scale, scores, x0, problem)
+        group = wp.tid()
+        predict_rows(states, durations, torques, wrenches, scale, scores, x0, group, scores.shape[0])
 
     return predict
 

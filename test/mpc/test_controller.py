@@ -12,6 +12,7 @@ from branch_mpc.mpc.kernels import tick_kernels
 from branch_mpc.mpc.plan import JointSample, SolveStatus
 from branch_mpc.mpc.sent_commands import SEGMENTS
 from branch_mpc.mpc.settings import MpcSettings
+from branch_mpc.optimal_control.lanes import LANES
 from branch_mpc.optimal_control.reference import Approach, Hold, figure8_for, window
 from branch_mpc.plant import SimulatedArm
 from branch_mpc.robot import load_robot, ready_configuration
@@ -80,7 +81,8 @@ def test_replaying_sent_commands_hides_the_delay(delay):
     assert delay < 0.005 or rms[2] > 1.1 * rms[1]
 
 
-def test_prediction_matches_the_simulated_arm():
+@pytest.mark.parametrize("lanes", [1, LANES])
+def test_prediction_matches_the_simulated_arm(lanes):
     """The device's RK2 prediction under a wrench equals Pinocchio's RK4 arm, through two commands, to 2e-4 rad/s and 2e-6 rad."""
     force = np.array([5.0, -10.0, 20.0, 0.0, 0.0, 0.0])
     torques = [np.array([3.0, -10, -15, 4, -2, 0.01]), np.array([1.0, -13, -16, 3, -3, 0.0])]
@@ -97,8 +99,9 @@ def test_prediction_matches_the_simulated_arm():
         arm.advance(length)
     inputs = [states, durations, replay, np.stack([force, 0 * force]), np.ones(6)]
     scores, x0 = wp.zeros(2, dtype=float, device="cpu"), wp.zeros((2, 12), dtype=float, device="cpu")
-    kernels = tick_kernels(ROBOT, SEGMENTS, PREDICTION_SUBSTEP)
-    wp.launch(kernels.predict, dim=2, inputs=[wp.array(x, dtype=float, device="cpu") for x in inputs], outputs=[scores, x0], device="cpu")
+    kernels = tick_kernels(ROBOT, SEGMENTS, PREDICTION_SUBSTEP, lanes=lanes)
+    arrays = [wp.array(x, dtype=float, device="cpu") for x in inputs]
+    wp.launch(kernels.predict, dim=kernels.groups(2), inputs=arrays, outputs=[scores, x0], device="cpu")
     assert np.abs(x0.numpy()[0, :6] - arm.position).max() < 2e-6
     assert np.abs(x0.numpy()[0, 6:] - arm.velocity).max() < 2e-4
     assert scores.numpy()[0] < 1e-6 < 1e-2 < scores.numpy()[1]
