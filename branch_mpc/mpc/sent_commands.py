@@ -35,13 +35,15 @@ class SentCommands:
             torques: Filled with torques, shape (SEGMENTS, n).
         """
         durations[:], torques[:] = 0.0, 0.0
-        entries = list(self._history)
-        ends = [time for time, _ in entries[1:]] + [np.inf]
-        parts = []
-        for (start, torque), stop in zip(entries, ends, strict=True):
-            length = min(stop, end) - max(start, begin)
-            if length > 0.0:
-                parts.append((length, torque))
+        parts: list[tuple[float, np.ndarray]] = []
+        stop = end
+        for start, torque in reversed(self._history):  # newest first: a window is short, the history is not
+            if start < stop:
+                parts.append((stop - max(start, begin), torque))
+                stop = start
+            if start <= begin:
+                break
+        parts = [part for part in reversed(parts) if part[0] > 0.0]
         if len(parts) > SEGMENTS:
             merged = sum(length for length, _ in parts[: len(parts) - SEGMENTS + 1])
             parts = [(merged, parts[len(parts) - SEGMENTS][1]), *parts[len(parts) - SEGMENTS + 1 :]]
