@@ -148,12 +148,14 @@ def _ticks() -> Any:
 
 
 def _facing(points: np.ndarray) -> float:
-    """Return the azimuth [deg] from which an upright figure is seen nearly face on."""
+    """Return the azimuth [deg] from which an upright figure is seen nearly face on, from the side away from the base."""
     if len(points) < 2:
         return -60.0
-    _, _, axes = np.linalg.svd((points - points.mean(axis=0))[:, :2], full_matrices=False)
-    wide = axes[0]
-    return float(np.degrees(np.arctan2(-wide[0], wide[1]))) + 22.0
+    middle = points.mean(axis=0)[:2]
+    _, _, axes = np.linalg.svd(points[:, :2] - middle, full_matrices=False)
+    outward = np.array([-axes[0, 1], axes[0, 0]])
+    outward *= 1.0 if outward @ middle >= 0.0 else -1.0
+    return float(np.degrees(np.arctan2(outward[1], outward[0]))) + 22.0
 
 
 def _equal(axes: Any, points: np.ndarray) -> None:

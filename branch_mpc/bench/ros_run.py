@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import tempfile
-from collections.abc import Callable
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +107,7 @@ def node_arguments(name: str, run: FigureRun, start: np.ndarray, folder: Path) -
             run.node, reference=reference, status_rate=run.node.rate, autostart=False, duration=0.0, input_timeout=0.0
         )
     else:
-        ours = {"robot": run.node.robot, "tool": run.node.tool, "rate": run.node.rate, "lockstep": run.node.lockstep}
+        ours: dict[str, Any] = {"robot": run.node.robot, "tool": run.node.tool, "rate": run.node.rate, "lockstep": run.node.lockstep}
         settings = dataclasses.replace(run.plant, start=tuple(start.tolist()), **ours)
     file = folder / f"{name}.yaml"
     file.write_text(parameter_file(name, settings))
@@ -156,7 +156,7 @@ class Session:
             transport=self._transport(),
             period=period,
         )
-        return with_facts(made, {**facts, **disturbance(run), "node_overruns": made.overruns})
+        return with_facts(made, {**facts, **disturbance(run)})
 
     def _start(self) -> None:
         recorder = self._recorder
@@ -196,16 +196,16 @@ class Session:
             self._watch()
             self._check_progress()
             state = recorder.streams.states[-1]
-            time = (state.stamp - began) * 1e-9
-            error = float(np.linalg.norm(self._dynamics.tool(state.position)[0] - reference.position(np.array([time]))[0]))
-            self._progress(f"DDS {max(0.0, time):5.2f} of {run.length:.2f} s, tool {1e3 * error:.2f} mm from its target", topic="motion")
+            moment = (state.stamp - began) * 1e-9
+            error = float(np.linalg.norm(self._dynamics.tool(state.position)[0] - reference.position(np.array([moment]))[0]))
+            self._progress(f"DDS {max(0.0, moment):5.2f} of {run.length:.2f} s, tool {1e3 * error:.2f} mm from its target", topic="motion")
 
-        done: Callable[[], bool] = lambda: (recorder.streams.states[-1].stamp - began) * 1e-9 >= run.length  # noqa: E731
+        def done() -> bool:
+            return (recorder.streams.states[-1].stamp - began) * 1e-9 >= run.length
+
         recorder.wait(done, 20.0 * run.length + 60.0, watch)
 
     def _check_progress(self) -> None:
-        import time
-
         streams, now = self._recorder.streams, time.monotonic()
         if problem := streams.problem():
             raise BranchMpcError(

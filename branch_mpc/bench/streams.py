@@ -106,7 +106,7 @@ def _motion(streams: Streams, began: int, dynamics: HostDynamics, reference: Ref
     newest, states = -1, []
     for state in streams.states:
         # A plant in lockstep repeats a state until it is answered.
-        if state.stamp > newest and 0 <= state.stamp - began <= length / NANO:
+        if state.stamp > newest and 0 <= state.stamp - began <= round(length / NANO):
             newest = state.stamp
             states.append(state)
     n = dynamics.articulation.dof

@@ -1,6 +1,7 @@
 """Bad input at the command line: one clear line that says what and the remedy, exit code 2, nothing written."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,17 @@ def test_a_picture_that_cannot_be_written_is_found_before_the_run(capsys: pytest
     """A file where a folder should be is reported at once and not after the run."""
     (tmp_path / "out").write_text("")
     assert "cannot be written" in refuse(capsys, tmp_path)
+
+
+def test_a_missing_ros_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without rclpy the command says so and names the way round it."""
+    monkeypatch.setitem(sys.modules, "rclpy", None)
+    assert main(["figure8", "--out", str(tmp_path / "run.png")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("branch_mpc: error: ROS 2 was not found")
+    assert "use --no-ros" in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("words", [["compare", "--batch", "0,8"], ["compare", "--batch", "x"], ["compare", "--duration", "nan"]])
