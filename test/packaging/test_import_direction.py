@@ -33,9 +33,9 @@ def listed(offenders: list[tuple[Path, int, str]]) -> list[str]:
 
 
 def test_every_room_is_known(root: Path) -> None:
-    """A new folder of the package is given its place in the flow here."""
-    folders = {path.name for path in (root / "branch_mpc").iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders <= set(ROOMS) | BESIDE
+    """A new folder or module of the package is given its place in the flow here."""
+    paths = [path for path in (root / "branch_mpc").iterdir() if path.suffix == ".py" or next(path.glob("*.py"), None)]
+    assert {room(path.relative_to(root / "branch_mpc")) for path in paths} <= set(ROOMS) | BESIDE | COMMON | {"__init__"}
 
 
 def test_rooms_import_only_what_is_further_up(imported: Imports) -> None:
