@@ -59,12 +59,11 @@ def nodes(context: LaunchContext) -> list[Node]:
     values = overrides(given)
     common = [parameter_file(given, share), {"use_sim_time": given["use_sim_time"] == "true"}]
     shared = {name: values[name] for name in ("robot", "rate") if name in values}
-    controller = our_node("mpc_node", given, [*common, values, {"autostart": given["autostart"] == "true"}])
-    started = [controller]
+    # First: where RViz is not installed, launch stops here and nothing is left running.
+    started = viewer(given, share) if given["rviz"] == "true" else []
+    started.append(our_node("mpc_node", given, [*common, values, {"autostart": given["autostart"] == "true"}]))
     if given["plant"] == "true":
         started.append(our_node("plant_node", given, [*common, shared]))
-    if given["rviz"] == "true":
-        started += viewer(given, share)
     return started
 
 

@@ -156,6 +156,8 @@ def test_namespace_and_log_level_reach_every_node(launched: Launch) -> None:
 def test_rviz_shows_the_robot_in_its_base_frame(launched: Launch, robot: str, base: str) -> None:
     """rviz:=true publishes the URDF for RViz, whose fixed frame is the robot's root link and whose file is installed."""
     nodes = launched(FILE, rviz="true", robot=robot).nodes()
+    # Where they are not installed launch stops at them, and must not have started ours.
+    assert list(nodes) == ["robot_state_publisher", "rviz2", "mpc_node", "plant_node"]
     assert "<robot" in nodes["robot_state_publisher"]["parameters"][0]["robot_description"]
     options = dict(zip(nodes["rviz2"]["arguments"][::2], nodes["rviz2"]["arguments"][1::2], strict=True))
     assert Path(options["-d"]).is_file() and options["-f"] == base
