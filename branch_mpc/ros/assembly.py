@@ -214,6 +214,7 @@ class Assembly:
             self._status.publish(tick, self.tracker.plan, loop.ticks, loop.overruns)
         if 0.0 < self._settings.duration <= self.tracker.tracked and not self._ended:
             self._ended = True
+            self.guard.deactivate(self.clock.now())  # here, at a known tick: the process takes its time to notice
             self._finished()
 
     def _repeats(self, sample: JointSample) -> bool:
