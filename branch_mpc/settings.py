@@ -99,8 +99,8 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise SettingError(f"parameter file '{path}' is not YAML ({str(error).splitlines()[0]})", "correct the file") from error
     branches = tree.values() if isinstance(tree, dict) else ()
-    nodes = [node.get("ros__parameters") for node in branches if isinstance(node, dict)]
-    nodes = [node for node in nodes if isinstance(node, dict)]
+    found = [node.get("ros__parameters") for node in branches if isinstance(node, dict)]
+    nodes = [node for node in found if isinstance(node, dict)]
     if not nodes:
         raise SettingError(f"parameter file '{path}' holds no 'ros__parameters'", "put the parameters under '/**: ros__parameters:'")
     return {name: value for node in nodes for name, value in _dotted(node)}
