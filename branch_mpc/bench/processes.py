@@ -38,6 +38,8 @@ class NodeProcess:
             stdout=self._output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
+            # `-m` looks in the working directory first: there must be no other copy of the package than this one.
+            cwd=Path(__file__).parents[2],
             start_new_session=True,
             preexec_fn=_die_with_parent,
             env={**os.environ, "PYTHONUNBUFFERED": "1", "RCUTILS_COLORIZED_OUTPUT": "0"},

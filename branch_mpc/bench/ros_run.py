@@ -19,6 +19,7 @@ from branch_mpc.bench.record import Recording
 from branch_mpc.bench.streams import recording_of, with_facts
 from branch_mpc.dynamics.host import HostDynamics
 from branch_mpc.errors import BranchMpcError, InputTimeout
+from branch_mpc.robot import robot_names
 from branch_mpc.ros.settings import NodeSettings, PlantSettings, parameters
 
 if TYPE_CHECKING:
@@ -99,15 +100,17 @@ def check_device(device: str) -> None:
 def node_arguments(name: str, run: FigureRun, start: np.ndarray, folder: Path) -> list[str]:
     """Write a node's parameter file and return the words of its command line."""
     settings: Any
+    # The nodes have another working directory.
+    robot = run.node.robot if run.node.robot in robot_names() else str(Path(run.node.robot).absolute())
     if name == "mpc_node":
         kind = "figure8" if run.target is None else "target"
         reference = dataclasses.replace(run.node.reference, kind=kind)
         # Every tick is reported; the lifecycle is the recorder's, so that nothing happens before it listens.
         settings = dataclasses.replace(
-            run.node, reference=reference, status_rate=run.node.rate, autostart=False, duration=0.0, input_timeout=0.0
+            run.node, robot=robot, reference=reference, status_rate=run.node.rate, autostart=False, duration=0.0, input_timeout=0.0
         )
     else:
-        ours: dict[str, Any] = {"robot": run.node.robot, "tool": run.node.tool, "rate": run.node.rate, "lockstep": run.node.lockstep}
+        ours: dict[str, Any] = {"robot": robot, "tool": run.node.tool, "rate": run.node.rate, "lockstep": run.node.lockstep}
         settings = dataclasses.replace(run.plant, start=tuple(start.tolist()), **ours)
     file = folder / f"{name}.yaml"
     file.write_text(parameter_file(name, settings))
