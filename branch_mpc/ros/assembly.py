@@ -109,6 +109,11 @@ class Assembly:
         """Whether the control thread runs."""
         return self._loop is not None and self._loop.running
 
+    @property
+    def ticks(self) -> int:
+        """Control ticks since activation."""
+        return 0 if self._loop is None else self._loop.ticks
+
     def start(self) -> None:
         """Take charge of the arm."""
         self._solves, self._ended, self._answered = SolveStatistics(), False, None

@@ -66,6 +66,7 @@ class MpcNode(LifecycleNode):
         self._description = self.create_subscription(String, "robot_description", self._on_description, LATCHED)
         self._heard = self._begun = time.monotonic()
         self._latched_since: float | None = None
+        self._ticked = 0, self._begun
 
     @property
     def settings(self) -> NodeSettings:
@@ -127,6 +128,7 @@ class MpcNode(LifecycleNode):
         gc.collect()
         gc.freeze()  # what lives now lives long: no collection looks at it again
         self._heard, self._latched_since = time.monotonic(), None
+        self._ticked = 0, self._heard
         self._parts.start()
         return Result(super().on_activate(state))
 
@@ -215,10 +217,19 @@ class MpcNode(LifecycleNode):
                 self._missing("robot_description", now - self._begun, "start a robot_state_publisher or set the parameter robot")
         elif self._parts.running:
             self._missing("joint_states", now - self._heard, "start the robot's driver or plant:=true")
+            self._watch_ticks(now, self._parts.ticks)
             latched = self._parts.guard.latched if settings.duration > 0.0 else ""
             self._latched_since = (self._latched_since or now) if latched else None
             if self._latched_since is not None and now - self._latched_since > PATIENCE:
                 self._fail(BranchMpcError(f"the run ended before its time: {latched}", "see the node's log and /diagnostics"))
+
+    def _watch_ticks(self, now: float, ticks: int) -> None:
+        """Report a control loop that does not tick, on a clock that does not stand still."""
+        if ticks != self._ticked[0]:
+            self._ticked = ticks, now
+        elif now - self._ticked[1] > PATIENCE:
+            why = "is /clock published?" if self.get_parameter("use_sim_time").value else "is a tick stuck in the solver?"
+            self.get_logger().warning(f"no control tick for {now - self._ticked[1]:.0f} s; {why}", throttle_duration_sec=5.0)
 
     def _missing(self, topic: str, silence: float, remedy: str) -> None:
         if silence < PATIENCE:
