@@ -120,6 +120,11 @@ def _converted(name: str, value: Any, default: Any) -> Any:
         return float(value)
     if kind is tuple and isinstance(value, list | tuple):
         return tuple(float(item) for item in value)
+    if kind is float and isinstance(value, str):
+        try:
+            return float(value)  # YAML 1.1 reads 2e-6 as text, ROS as a number
+        except ValueError:
+            pass
     if isinstance(value, bool) != (kind is bool) or not isinstance(value, kind):
         raise SettingError(f"parameter '{name}' is {value!r}", f"give a {kind.__name__}")
     return value

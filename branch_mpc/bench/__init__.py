@@ -1,0 +1,1 @@
+"""Measurements and pictures: closed loops, comparisons, timings; imported by no other room."""
