@@ -1,5 +1,6 @@
 """The receding-horizon controller: one graph per tick from measured state to selected plan."""
 
+import functools
 import time
 from collections.abc import Callable
 
@@ -8,17 +9,20 @@ import warp as wp
 
 from branch_mpc.dynamics.host import HostDynamics
 from branch_mpc.errors import SettingError
+from branch_mpc.mpc.device_facts import facts_of
+from branch_mpc.mpc.forms import make_form
 from branch_mpc.mpc.hypotheses import ForceSphere
 from branch_mpc.mpc.kernels import tick_kernels
-from branch_mpc.mpc.launch_policy import DeviceFacts, LaunchPolicy, choose
+from branch_mpc.mpc.launch_policy import LaunchPolicy, choose, is_cold
 from branch_mpc.mpc.plan import JointSample, Plan, SolveStatus
 from branch_mpc.mpc.sent_commands import SEGMENTS, SentCommands
 from branch_mpc.mpc.settings import MpcSettings
 from branch_mpc.mpc.tick_arrays import Block
+from branch_mpc.mpc.tuning_table import table_for
 from branch_mpc.optimal_control.lanes import LANES
 from branch_mpc.optimal_control.weights import CostWeights
 from branch_mpc.robot.articulation import Articulation
-from branch_mpc.sqp.solver import SqpSolver, check_device
+from branch_mpc.sqp.solver import check_device
 
 PREDICTION_SUBSTEP = 2.5e-3  # s; RK2 steps of this length stay within 1e-5 rad/s of 0.1 ms steps on a 10 ms tick of the Indy7
 
@@ -55,32 +59,25 @@ class Controller:
         self.articulation, self.settings = articulation, settings
         self._device = check_device(settings.device)
         self.device_name = f"{self._device.name} ({self._device})" if self._device.is_cuda else "CPU"
-        facts = DeviceFacts(self.device_name, self._device.is_cpu, 0 if self._device.is_cpu else self._device.arch)
         self.policy: LaunchPolicy = choose(
-            facts, knots=settings.knots, batch=settings.batch, formulation=settings.formulation, forced=settings.policy
+            facts_of(self._device),
+            knots=settings.knots,
+            batch=settings.batch,
+            formulation=settings.formulation,
+            forced=settings.policy,
+            robot=articulation.name,
+            table=table_for(settings.policy.tuning),
         )
         progress("generating and compiling the solver")
-        self._solver = SqpSolver(
-            articulation,
-            knots=settings.knots,
-            step=settings.step,
-            batch=settings.batch,
-            weights=settings.weights,
-            nominal=nominal,
-            device=str(self._device),
-            iterations=settings.iterations,
-            retries=settings.retries,
-            order=self.policy.order,
-            schedule=self.policy.schedule,
-            merit_block=self.policy.merit_block,
-        )
+        self._form = make_form(articulation, settings, self.policy, nominal, self._device, formulation=settings.formulation)
+        self._solver = self._form.solver
         self._host = HostDynamics(articulation)
         self._hypotheses = ForceSphere(settings.batch, settings.hypotheses)
         self._sent = SentCommands(articulation.dof)
         self._allocate()
         progress("compiling the control tick")
         self._kernels = tick_kernels(articulation, SEGMENTS, PREDICTION_SUBSTEP, lanes=LANES if self._device.is_cpu else 1)
-        self._run = self._solver.capture(self._launch)
+        self._runs = {name: self._solver.capture(functools.partial(self._launch, name)) for name in self._form.variants}
         self.epoch = 0
         n = articulation.dof
         self.reset(JointSample(0.0, np.zeros(n), np.zeros(n)))
@@ -89,31 +86,28 @@ class Controller:
         M, N, n = self.settings.batch, self.settings.knots, self.articulation.dof
         shapes_in = {"states": (2, 2 * n), "durations": (2, SEGMENTS), "torques": (2, SEGMENTS, n), "shift": (1,), "scored": (1,)}
         shapes_in |= {"wrenches": (M, 6), "targets": (N, 3), "scale": (n,)}
-        self._in = Block(shapes_in, self._device)
-        self._out = Block({"summary": (6,), "scores": (M,), "state": (N, 2 * n), "torque": (N - 1, n), "tool": (N, 3)}, self._device)
+        self._in = Block(shapes_in | self._form.inputs, self._device)
+        shapes_out = {"summary": (6,), "scores": (M,), "state": (N, 2 * n), "torque": (N - 1, n), "tool": (N, 3)}
+        self._out = Block(shapes_out | self._form.outputs, self._device)
         self._selected = wp.zeros(1, dtype=wp.int32, device=self._device)
         self._best = wp.zeros((N - 1, n), dtype=wp.float32, device=self._device)
         # the solver reads the tick's inputs where they arrive
         self._solver.wrenches, self._solver.targets = self._in.device["wrenches"], self._in.device["targets"]
 
-    def _launch(self) -> None:
-        """Every launch of a tick, in order; captured once."""
-        solver, M, d, out = self._solver, self.settings.batch, self._in.device, self._out.device
+    def _launch(self, variant: str) -> None:
+        """Every launch of a tick, in order; captured once for each linear solver that a tick may take."""
+        M, d, out, kernels = self.settings.batch, self._in.device, self._out.device, self._kernels
 
         def launch(kernel: object, dim: int, inputs: list, outputs: list) -> None:
             wp.launch(kernel, dim=dim, inputs=inputs, outputs=outputs, device=self._device)
 
         self._in.upload()
         replay = [d["states"], d["durations"], d["torques"], d["wrenches"], d["scale"]]
-        launch(self._kernels.predict, self._kernels.groups(M), replay, [out["scores"], solver.x0])
-        launch(self._kernels.warm_start, M, [self._best, d["shift"]], [solver.A])
-        solver.launch_rollout()
-        for _ in range(self.settings.iterations):
-            solver.launch_iteration()
-        state = [solver.merit, solver.kkt, solver.step_size, solver.damping, solver.linear.pivot_failed, solver.A]
-        launch(self._kernels.select, 1, [out["scores"], d["scored"], *state], [self._selected, out["summary"], self._best])
-        results = [out["state"], out["torque"], out["tool"]]
-        launch(self._kernels.outputs, self.settings.knots, [self._selected, solver.X, solver.A, d["wrenches"]], results)
+        launch(kernels.predict, kernels.groups(M), replay, [out["scores"], self._solver.x0])
+        self._form.launch_warm_start(kernels, self._best, d, out)
+        self._form.launch_iterations(variant)
+        launch(kernels.select, 1, [out["scores"], d["scored"], *self._form.state], [self._selected, out["summary"], self._best])
+        self._form.launch_outputs(kernels, self._selected, d, out)
         self._out.download()
 
     @property
@@ -170,7 +164,7 @@ class Controller:
         self._tick += 1
         finite = self._fill(sample, start, targets)
         if finite:
-            self._run()
+            self._runs[self._variant(sample)]()
             wp.synchronize_device(self._device)
         plan = self._plan(sample, start, finite, begun)
         if plan.status is SolveStatus.NOT_FINITE:
@@ -200,10 +194,27 @@ class Controller:
         self._sent.fill(sample.time, start, host["durations"][1], host["torques"][1])
         host["shift"][0] = -1.0 if self._start is None or start < self._start else (start - self._start) / self.settings.step
         host["scored"][0] = float(scored)
+        if "seed" in host and host["shift"][0] < 0.0:
+            host["seed"][:] = self._host.gravity(np.nan_to_num(np.asarray(sample.position, dtype=float), posinf=0.0, neginf=0.0))
         host["wrenches"][:] = self._hypotheses.propose()
         host["targets"][:] = targets
         names = ("states", "durations", "torques", "shift", "targets", "wrenches")
         return bool(np.isfinite(start)) and all(np.isfinite(host[name]).all() for name in names)
+
+    def _variant(self, sample: JointSample) -> str:
+        """The linear solver of this tick."""
+        if self.settings.formulation != "torque" or self.policy.cold_linear_solver == self.policy.linear_solver:
+            return self.policy.linear_solver
+        error = None
+        if self._start is not None:
+            # the previous plan at the time of the measurement, between its knots
+            planned, last = self._out.host["state"], self.settings.knots - 1
+            at = min(max((sample.time - self._start) / self.settings.step, 0.0), float(last))
+            k = min(int(at), last - 1)
+            state = planned[k] + (at - k) * (planned[k + 1] - planned[k])
+            error = float(np.linalg.norm(np.concatenate([sample.position, sample.velocity]) - state))
+        cold = is_cold(error, int(self._out.host["linear"].max()), self.settings.torque.pcg_cap)
+        return self.policy.cold_linear_solver if cold else self.policy.linear_solver
 
     def _plan(self, sample: JointSample, start: float, finite: bool, begun: float) -> Plan:
         out, n = self._out.host, self.articulation.dof

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from branch_mpc.optimal_control.weights import CostWeights
 from branch_mpc.settings import param
+from branch_mpc.sqp.torque_settings import TorqueSettings
 
-FORMULATIONS = ("acceleration",)
+FORMULATIONS = ("acceleration", "torque")
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,12 @@ class HypothesisSettings:
 class PolicySettings:
     """Forced launch choices; 'auto' and 0 let the launch policy decide."""
 
-    linear_solver: str = param("auto", choices=("auto", "direct"), doc="linear solver of the SQP subproblem")
+    linear_solver: str = param("auto", choices=("auto", "direct", "pcg", "direct_first"), doc="linear solver of the SQP subproblem")
     order: str = param("auto", choices=("auto", "chronological", "dense"), doc="elimination order")
     schedule: str = param("auto", choices=("auto", "serial", "cooperative", "fused"), doc="kernel schedule")
     merit_block: int = param(0, low=0, high=1024, doc="threads in a block of the merit kernel, 0 for the policy's choice")
+    reduction: str = param("auto", choices=("auto", "float64", "float32"), doc="precision of the merit's sums on the torque form")
+    tuning: str = param("auto", doc="measured launch choices: a JSON file, 'off', or 'auto': ~/.config/branch_mpc/tuning.json if it exists")
 
 
 @dataclass(frozen=True)
@@ -44,3 +47,4 @@ class MpcSettings:
     weights: CostWeights = dataclasses.field(default_factory=CostWeights)
     hypotheses: HypothesisSettings = dataclasses.field(default_factory=HypothesisSettings)
     policy: PolicySettings = dataclasses.field(default_factory=PolicySettings)
+    torque: TorqueSettings = dataclasses.field(default_factory=TorqueSettings)
