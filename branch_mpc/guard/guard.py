@@ -199,11 +199,7 @@ class Guard:
         self._reason = explain(self.mode, flags, self._fault, self._hold, self.states, self.plans, self._now)
         if self.mode is Mode.STOPPING:
             self._begin_stop(before, effect)
-        elif self.mode is Mode.WAITING:
-            # What arrives after a silence may carry another clock: nothing of the old stream may judge it.
-            self.states.clear()
-            self._laws.unlatch()
-        elif self.mode in (Mode.HOLD, Mode.FAULT):
+        elif self.mode in (Mode.WAITING, Mode.HOLD, Mode.FAULT):
             self._laws.unlatch()
 
     def _begin_stop(self, before: Mode, effect: float) -> None:

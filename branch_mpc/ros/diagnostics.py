@@ -79,7 +79,7 @@ class Diagnostics:
             "KKT residual": f"{plan.kkt_residual:.3g}",
             **{f"solves {name}": count for name, count in solves.outcomes.items()},
             "rejected plans": rejected,
-            "last rejection": self._guard.plans.last_rejection,
+            "last rejection": self._guard.plans.last_rejection if rejected else "",
         }
         return self._status("solver", level, plan.status.value, values)
 
