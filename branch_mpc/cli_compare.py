@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     # Imported late: OSQP and the kernels take a second that a wrong argument need not wait for.
     from branch_mpc.bench.compare import print_table, run_compare
     from branch_mpc.bench.compare_figure import save_compare_picture
-    from branch_mpc.bench.quiet import start_warp_quietly
+    from branch_mpc.sqp.quiet import start_warp_quietly
 
     start_warp_quietly()
     progress = Progress()

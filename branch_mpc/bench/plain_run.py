@@ -75,7 +75,7 @@ def lockstep(run: FigureRun, tell: Callable[[str], None]) -> tuple[Lockstep, dic
     """
     arm, dynamics, q = prepare(run)
     # Slow imports: a wrong robot or target is reported before they begin.
-    from branch_mpc.bench.quiet import start_warp_quietly
+    from branch_mpc.sqp.quiet import start_warp_quietly
 
     start_warp_quietly()
     from branch_mpc.mpc.controller import Controller

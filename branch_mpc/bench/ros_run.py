@@ -14,13 +14,13 @@ from branch_mpc.bench.facts import run_facts
 from branch_mpc.bench.plain_run import FigureRun, disturbance, prepare, reference_of
 from branch_mpc.bench.processes import NodeProcess, confine
 from branch_mpc.bench.progress import Progress
-from branch_mpc.bench.quiet import start_warp_quietly
 from branch_mpc.bench.record import Recording
 from branch_mpc.bench.streams import recording_of, with_facts
 from branch_mpc.dynamics.host import HostDynamics
 from branch_mpc.errors import BranchMpcError, InputTimeout
 from branch_mpc.robot import robot_names
 from branch_mpc.ros.settings import NodeSettings, PlantSettings, parameters
+from branch_mpc.sqp.quiet import start_warp_quietly
 
 if TYPE_CHECKING:
     from branch_mpc.bench.ros_recorder import Recorder

@@ -37,7 +37,9 @@ def make_controller(robot: Articulation, settings: MpcSettings, nominal: np.ndar
     """Make the real controller; Warp is imported here, when it is known that the rest of the input is good."""
     progress("loading Warp")
     from branch_mpc.mpc.controller import Controller
+    from branch_mpc.sqp.quiet import start_warp_quietly
 
+    start_warp_quietly()  # a node's log is for its operator: the device in use is said when it is configured
     return Controller(robot, settings, nominal, progress=progress)
 
 
