@@ -59,6 +59,20 @@ def write_subspace(table: TreeTable, pose: wp.transformf, row: int, body: int, S
             S[row, i] = wp.spatial_vector(axis, wp.vec3f())
 
 
+@wp.func
+def write_joints(table: TreeTable, q: wp.array(dtype=wp.float32, ndim=2), row: int, body: int, joints: wp.array(dtype=wp.float32, ndim=2)):
+    """Write q in tangent coordinates: numbers of the joints; position and rotation vector of a free base."""
+    i, j = table.coordinate[body], table.dof[body]
+    joints[row, j] = q[row, i]
+    if table.kinds[body] == FREE:
+        rotation = wp.quatf(q[row, i + 3], q[row, i + 4], q[row, i + 5], q[row, i + 6])
+        axis, angle = wp.vec3f(), float(0.0)
+        wp.quat_to_axis_angle(rotation, axis, angle)
+        for k in range(3):
+            joints[row, j + k] = q[row, i + k]
+            joints[row, j + 3 + k] = angle * axis[k]
+
+
 @wp.kernel(**OPTIONS)
 def forward_rows(
     table: TreeTable,
@@ -67,6 +81,7 @@ def forward_rows(
     # outputs
     pose: wp.array(dtype=wp.transformf, ndim=2),  # (rows, bodies) frames in the world
     S: wp.array(dtype=wp.spatial_vectorf, ndim=2),  # (rows, dof) motion subspace, or empty
+    joints: wp.array(dtype=wp.float32, ndim=2),  # (rows, dof) q in tangent coordinates, or empty
 ):
     """A thread a row: the least arithmetic."""
     row = wp.tid()
@@ -80,6 +95,8 @@ def forward_rows(
         pose[row, body] = frame
         if S.shape[0] > 0:
             write_subspace(table, frame, row, body, S)
+        if joints.shape[0] > 0:
+            write_joints(table, q, row, body, joints)
 
 
 @wp.kernel(**OPTIONS)
@@ -90,6 +107,7 @@ def forward_bodies(
     # outputs
     pose: wp.array(dtype=wp.transformf, ndim=2),
     S: wp.array(dtype=wp.spatial_vectorf, ndim=2),
+    joints: wp.array(dtype=wp.float32, ndim=2),
 ):
     """A thread per (row, body), which walks up to the world: the least time when threads are plenty. As `forward_rows`."""
     row, body = wp.tid()
@@ -104,6 +122,8 @@ def forward_bodies(
     pose[row, body] = frame
     if S.shape[0] > 0:
         write_subspace(table, frame, row, body, S)
+    if joints.shape[0] > 0:
+        write_joints(table, q, row, body, joints)
 
 
 @wp.kernel(**OPTIONS)

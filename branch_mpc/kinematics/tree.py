@@ -36,16 +36,20 @@ class TreeKinematics:
             table.inertia = wp.array(tree.inertia, dtype=wp.mat33f)
             self._all = wp.zeros(0, dtype=wp.int32)
             self._no_subspace = wp.zeros((0, 0), dtype=wp.spatial_vectorf)
-            self._effectors = effector_frames(tree)
+            self._no_joints = wp.zeros((0, 0), dtype=wp.float32)
         self.table = table
 
-    def forward(self, q: wp.array, pose: wp.array, S: wp.array | None = None, active: wp.array | None = None) -> None:
-        """Write the poses of all bodies, and their motion subspaces when `S` is given: one launch.
+    def forward(
+        self, q: wp.array, pose: wp.array, S: wp.array | None = None, joints: wp.array | None = None, active: wp.array | None = None
+    ) -> None:
+        """Write the poses of all bodies and, where they are given, `S` and `joints`: one launch.
 
         Args:
             q: Configurations [rad | m], shape (rows, coordinates) float32.
             pose: Frames in the world, shape (rows, bodies) transformf.
             S: Columns (linear, angular) about the world origin, shape (rows, dof) spatial_vectorf.
+            joints: q in tangent coordinates, shape (rows, dof) float32: numbers of the joints, position [m] and rotation vector
+                [rad] of a free base.
             active: Rows of value 0 are left alone, shape (rows,) int32.
 
         Raises:
@@ -55,7 +59,10 @@ class TreeKinematics:
         self._check("pose", pose, (q.shape[0], self.tree.bodies), wp.transformf)
         if S is not None:
             self._check("S", S, (q.shape[0], self.tree.dof), wp.spatial_vectorf)
-        inputs = [self.table, q, self._all if active is None else active, pose, self._no_subspace if S is None else S]
+        if joints is not None:
+            self._check("joints", joints, (q.shape[0], self.tree.dof))
+        inputs = [self.table, q, self._all if active is None else active, pose]
+        inputs += [self._no_subspace if S is None else S, self._no_joints if joints is None else joints]
         if self.device.is_cpu:
             wp.launch(kernels.forward_rows, q.shape[0], inputs, device=self.device)
         else:

@@ -116,6 +116,21 @@ def retract(tree: TreeModel, q: np.ndarray, step: np.ndarray) -> np.ndarray:
     return moved
 
 
+def joint_numbers(tree: TreeModel, q: np.ndarray) -> np.ndarray:
+    """Return q in tangent coordinates, shape (dof,): joints by their numbers, position and rotation vector of a free base."""
+    numbers = np.zeros(tree.dof)
+    for body, kind in enumerate(tree.joint_types):
+        i, j = tree.coordinate_start[body], tree.dof_start[body]
+        if kind != "free":
+            numbers[j] = q[i]
+            continue
+        sign = -1.0 if q[i + 6] < 0.0 else 1.0
+        sine = np.linalg.norm(q[i + 3 : i + 6])
+        turn = 2.0 * np.arctan2(sine, sign * q[i + 6])
+        numbers[j : j + 3], numbers[j + 3 : j + 6] = q[i : i + 3], sign * q[i + 3 : i + 6] * (turn / sine if sine > 0.0 else 2.0)
+    return numbers
+
+
 def random_configuration(tree: TreeModel, rng: np.random.Generator, spread: float = 1.0) -> np.ndarray:
     """Return a configuration uniform within the limits ([-pi, pi] where there is none), a free base within 0.3 m and 0.5 rad.
 

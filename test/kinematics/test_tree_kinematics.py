@@ -31,12 +31,14 @@ def test_poses_and_subspaces_equal_the_twins(seed: int, free: bool) -> None:
     kinematics, device_q = TreeKinematics(tree), wp.array(q, dtype=wp.float32)
     for kernel, dim in ((kernels.forward_rows, ROWS), (kernels.forward_bodies, (ROWS, tree.bodies))):
         pose, S = wp.zeros((ROWS, tree.bodies), dtype=wp.transformf), wp.zeros((ROWS, tree.dof), dtype=wp.spatial_vectorf)
-        wp.launch(kernel, dim, [kinematics.table, device_q, wp.zeros(0, dtype=wp.int32), pose, S], device="cpu")
+        joints = wp.zeros((ROWS, tree.dof), dtype=wp.float32)
+        wp.launch(kernel, dim, [kinematics.table, device_q, wp.zeros(0, dtype=wp.int32), pose, S, joints], device="cpu")
         for row in range(ROWS):
             for body, (rotation, origin) in enumerate(twin.poses(tree, q[row])):
                 found = pose.numpy()[row, body]
                 assert np.abs(found[:3] - origin).max() < FLOAT32
                 assert np.abs(twin.rotation_of_quaternion(found[3:].astype(float)) - rotation).max() < FLOAT32
+            assert np.abs(joints.numpy()[row] - twin.joint_numbers(tree, q[row])).max() < FLOAT32
             assert np.abs(S.numpy()[row].T - np.concatenate(twin.subspaces(tree, q[row]), axis=1)).max() < 2 * FLOAT32
 
 
