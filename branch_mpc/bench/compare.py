@@ -11,7 +11,7 @@ from branch_mpc.baseline import OsqpController, OsqpPlanner, OsqpResult, OsqpSet
 from branch_mpc.bench.closed_loop import Planner
 from branch_mpc.bench.compare_table import print_table
 from branch_mpc.bench.compare_ticks import Tick, closed_loop, spread
-from branch_mpc.bench.facts import versions
+from branch_mpc.bench.facts import provenance
 from branch_mpc.bench.record import Recording, metrics
 from branch_mpc.bench.start import reference_from, start_configuration
 from branch_mpc.dynamics.host import HostDynamics
@@ -216,5 +216,5 @@ def _facts(articulation: Articulation, settings: MpcSettings, ticks: int, solver
         "boundary": "host to host",
         "weights": dataclasses.asdict(settings.weights),
         "osqp_settings": dataclasses.asdict(solver),
-        "versions": versions(),
+        **provenance(),
     }

@@ -34,10 +34,14 @@ def run_facts(settings: MpcSettings, *, device: str, policy: str, boundary: str,
         "boundary": boundary,
         "transport": transport,
         "weights": {name: getattr(settings.weights, name) for name in ("tool_position", "tool_position_terminal", "velocity", "torque")},
-        "host": f"{platform.machine()}, {platform.system()}",
-        "versions": versions(),
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        **provenance(),
     }
+
+
+def provenance() -> dict[str, Any]:
+    """Return where, when and with which versions something was measured."""
+    date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    return {"host": f"{platform.machine()}, {platform.system()}", "versions": versions(), "date": date}
 
 
 def versions() -> dict[str, str]:

@@ -7,17 +7,15 @@ KKT residual of the timed iterate stand beside each time.
 
 import argparse
 import json
-import platform
 import sys
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import warp as wp
 
+from branch_mpc.bench.facts import provenance
 from branch_mpc.mpc.controller import Controller
 from branch_mpc.mpc.plan import JointSample
 from branch_mpc.mpc.settings import MpcSettings
@@ -99,9 +97,7 @@ def tick_row(robot: str, knots: int, batch: int, device: str, weights: CostWeigh
 
 def environment(device: str) -> dict:
     """Date, device and versions of a measurement."""
-    versions = {name: version(name) for name in ("warp-lang", "numpy")}
-    name = wp.get_device(device).name if device != "cpu" else platform.processor() or platform.machine()
-    return {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "device": device, "device_name": name, "versions": versions}
+    return {**provenance(), "device": device, "device_name": "CPU" if device == "cpu" else wp.get_device(device).name}
 
 
 def main(arguments: list[str] | None = None) -> int:
