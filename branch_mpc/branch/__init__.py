@@ -15,10 +15,47 @@ It knows no robot, no MPC and no ROS; the application owns the nonlinear loop.
 """
 
 from branch_mpc.branch import order
+from branch_mpc.branch.blocks import Tangents, Twists, View, tangents, twists
+from branch_mpc.branch.many import Columns
 from branch_mpc.branch.plan import Plan, plan
 from branch_mpc.branch.problem import Problem
+from branch_mpc.branch.residual import Body, Dof, Residual, position, residual, rotation, rotation_error
 from branch_mpc.branch.schedule import Schedule
 from branch_mpc.branch.solver import Solver, compile
 from branch_mpc.branch.terms import BlockSet, damping, quadratic
+from branch_mpc.branch.topology import Topology
+from branch_mpc.branch.tree_plan import TreePlan
+from branch_mpc.branch.tree_schedule import TreeSchedule
+from branch_mpc.branch.tree_solver import TreeSolver
+from branch_mpc.branch.tree_terms import coupling
 
-__all__ = ["BlockSet", "Plan", "Problem", "Schedule", "Solver", "compile", "damping", "order", "plan", "quadratic"]
+__all__ = [
+    "BlockSet",
+    "Body",
+    "Columns",
+    "Dof",
+    "Plan",
+    "Problem",
+    "Residual",
+    "Schedule",
+    "Solver",
+    "Tangents",
+    "Topology",
+    "TreePlan",
+    "TreeSchedule",
+    "TreeSolver",
+    "Twists",
+    "View",
+    "compile",
+    "coupling",
+    "damping",
+    "order",
+    "plan",
+    "position",
+    "quadratic",
+    "residual",
+    "rotation",
+    "rotation_error",
+    "tangents",
+    "twists",
+]

@@ -4,10 +4,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-import warp as wp
 
-from branch_mpc.branch.order import Order
+from branch_mpc.branch.arrays import itemsize
+from branch_mpc.branch.order import Order, TreeOrder
 from branch_mpc.branch.problem import Problem, Relation
+from branch_mpc.branch.tree_plan import TreePlan, plan_tree
 from branch_mpc.errors import PlanError
 
 MEMORY_BUDGET = 2 << 30  # bytes; a tenth of the smallest GPU the package is meant for
@@ -107,26 +108,26 @@ class Plan:
         return "\n".join(lines)
 
 
-def itemsize(dtype: type) -> int:
-    """Bytes of a scalar type."""
-    return int(wp.types.type_size_in_bytes(dtype))
-
-
-def plan(problem: Problem, order: Order, *, memory_budget: int = MEMORY_BUDGET) -> Plan:
+def plan(problem: Problem, order: Order | TreeOrder, *, memory_budget: int = MEMORY_BUDGET) -> Plan | TreePlan:
     """Turn a problem and an order into fronts; nothing is compiled.
 
     Args:
-        problem: The problem, with its relation and at least one quadratic term.
-        order: `order.frames(u)` or `order.dense(u)`.
+        problem: The problem, with at least one term.
+        order: A recipe of `order`.
         memory_budget: Largest device memory [bytes] for all instances together.
 
     Raises:
-        ProblemError: The problem has no quadratic term.
-        PlanError: The order is not on the inputs of the problem, or the plan is over the budget (the error carries the report).
+        ProblemError: The problem has no term.
+        PlanError: The order is not on the unknowns of the problem, does not hold each of them once, or the plan
+            is over the budget (the error carries the report).
     """
+    if isinstance(order, TreeOrder):
+        return plan_tree(problem, order, memory_budget)
     relation = problem.relation
     if relation is None or order.inputs is not relation.inputs:
         raise PlanError(f"the order on '{order.inputs.name}' is not on the inputs of this problem", "order the block set given to states()")
+    if order.kind not in ("chronological", "dense"):
+        raise PlanError(f"order '{order.kind}' does not apply to a chain of states", "choose chronological or dense")
     fronts = _chain(relation) if order.kind == "chronological" else _dense(relation)
     result = Plan(problem, relation, order.kind, fronts, memory_budget)
     total = result.bytes_per_instance * problem.instances

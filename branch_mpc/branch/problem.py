@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import warp as wp
 
+from branch_mpc.branch.residual import Residual
+from branch_mpc.branch.residual_term import bind
 from branch_mpc.branch.terms import BlockSet, Damping, Quadratic
+from branch_mpc.branch.tree_problem import TreeProblem, TreeTerm
 from branch_mpc.errors import ProblemError
 
 DTYPES = (wp.float32, wp.float64)
@@ -61,21 +64,24 @@ class Problem:
     """M independent problems of the same shape: block sets, the relation between them, terms.
 
     Attributes:
-        instances: Number of problems M.
+        instances: Number of problems M; that of the tangents where it is not given.
         relation: How the states follow from the inputs; None until `states` is called.
         quadratics: Quadratic terms, summed.
         dampings: Damping terms, summed.
+        tree: Terms on tangents and twists, where the problem is one on a tree.
     """
 
-    instances: int
+    instances: int | None = None
     relation: Relation | None = None
     quadratics: list[Quadratic] = field(default_factory=list)
     dampings: list[Damping] = field(default_factory=list)
+    tree: TreeProblem = field(default_factory=TreeProblem)
     _inputs: BlockSet | None = None
 
     def __post_init__(self) -> None:
         """Check the number of instances."""
-        _positive("instances of the problem", self.instances)
+        if self.instances is not None:
+            _positive("instances of the problem", self.instances)
 
     @property
     def dtype(self) -> type:
@@ -84,6 +90,8 @@ class Problem:
         Raises:
             ProblemError: There is no quadratic term yet.
         """
+        if self.tree.terms:
+            return self.tree.dtype
         if not self.quadratics:
             raise ProblemError("the problem has no quadratic term", "add one with problem.add(br.quadratic(...))")
         return self.quadratics[0].H.dtype
@@ -96,6 +104,8 @@ class Problem:
         """
         _positive(f"width of '{name}'", width)
         _positive(f"frames of '{name}'", frames)
+        if self.instances is None or self.tree.terms:
+            raise ProblemError(f"'{name}' is declared on a problem of a tree", "make br.Problem(instances=M) for a chain of states")
         if self._inputs is not None:
             raise ProblemError(f"'{name}' is a second set of inputs beside '{self._inputs.name}'", "put both into one block, side by side")
         self._inputs = BlockSet(name, width, frames)
@@ -140,12 +150,22 @@ class Problem:
         self.relation = Relation(states, inputs, left, right, c, initial)
         return states
 
-    def add(self, term: Quadratic | Damping) -> None:
+    def add(self, term: Quadratic | Damping | Residual | TreeTerm, **arguments: object) -> None:
         """Add a term to the sum.
+
+        Args:
+            term: A quadratic, damping or coupling term, or a residual.
+            arguments: Of a residual: a slice of twists per br.Body, of single unknowns per br.Dof, and numbers or arrays for the others,
+                whose leading shape broadcasts to (instances, frames, blocks); and `weight`, likewise, 1 by default.
 
         Raises:
             ProblemError: The term's block sets are not of this problem, or its arrays do not fit them.
         """
+        if not isinstance(term, Quadratic | Damping):
+            if self._inputs is not None:
+                raise ProblemError("a term of a tree on a problem with a chain of states", "make a problem of its own")
+            self.instances = self.tree.add(bind(term, arguments) if isinstance(term, Residual) else term, self.instances)
+            return
         relation = self.relation
         if relation is None or term.states is not relation.states or term.inputs is not relation.inputs:
             raise ProblemError(

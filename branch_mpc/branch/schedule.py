@@ -4,13 +4,17 @@ from dataclasses import dataclass
 
 import warp as wp
 
-from branch_mpc.branch import front_chain, front_dense
-from branch_mpc.branch.plan import Plan, itemsize
+from branch_mpc.branch import front_chain, front_dense, tree_schedule
+from branch_mpc.branch.arrays import itemsize
+from branch_mpc.branch.plan import Plan
 from branch_mpc.branch.program import Layout, Program
 from branch_mpc.branch.text import Worker
+from branch_mpc.branch.tree_plan import TreePlan
+from branch_mpc.branch.tree_schedule import TreeSchedule
 from branch_mpc.errors import ScheduleError
 
 SHARED_MEMORY = 227 << 10  # bytes a block of a data-centre GPU may use; compile() takes the real device's figure
+LANES = ("cooperative", "fused")  # kinds whose blocks work on one front together
 BLOCK_DIMS = (32, 64, 128, 256, 512, 1024)
 
 
@@ -20,7 +24,7 @@ class Schedule:
 
     Attributes:
         plan: The plan.
-        kind: "serial", "cooperative" or "fused".
+        kind: "serial", "levels", "paths", "instance_blocks", "cooperative" or "fused".
         block_dim: Lanes of a block; threads of different instances for serial.
         shared_memory: Bytes a block may use on the device in mind.
     """
@@ -31,36 +35,90 @@ class Schedule:
     shared_memory: int
 
     @staticmethod
-    def serial(plan: Plan) -> "Schedule":
-        """One thread an instance walks all fronts; their arrays are the thread's own."""
+    def serial(plan: Plan | TreePlan, *, unroll: bool = False) -> "Schedule | TreeSchedule":
+        """One thread an instance walks all fronts; their arrays are the thread's own.
+
+        Args:
+            plan: The plan.
+            unroll: Unroll every front of a plan on a tree with literal offsets; compiling takes long.
+        """
+        if isinstance(plan, TreePlan):
+            return tree_schedule.check(TreeSchedule(plan, "serial", 32, SHARED_MEMORY, unroll=unroll))
         return Schedule(plan, "serial", 32, SHARED_MEMORY)
 
     @staticmethod
-    def cooperative(plan: Plan, *, block_dim: int = 32, shared_memory: int = SHARED_MEMORY) -> "Schedule":
+    def levels(plan: Plan | TreePlan, *, block_dim: int = 32) -> "Schedule | TreeSchedule":
+        """A thread per (instance, front), a launch per level.
+
+        Args:
+            plan: The plan.
+            block_dim: Threads of a block, a power of two from 32 to 1024.
+
+        Raises:
+            ScheduleError: A block size that is not allowed, or a plan that does not fit (the error carries the report).
+        """
+        return Schedule._threads(plan, "levels", block_dim)
+
+    @staticmethod
+    def paths(plan: Plan | TreePlan, *, block_dim: int = 32) -> "Schedule | TreeSchedule":
+        """A thread per (instance, path of fronts with a single child), a launch per level of paths.
+
+        Args and errors as for `levels`.
+        """
+        return Schedule._threads(plan, "paths", block_dim)
+
+    @staticmethod
+    def instance_blocks(plan: Plan | TreePlan, *, k: int = 1, block_dim: int = 32) -> "Schedule | TreeSchedule":
+        """A block per k instances whose threads share the fronts of a level; one launch.
+
+        Args:
+            plan: The plan.
+            k: Instances of a block.
+            block_dim: Threads of a block, a power of two from 32 to 1024.
+
+        Raises:
+            ScheduleError: As for `levels`.
+        """
+        if isinstance(plan, TreePlan):
+            return tree_schedule.check(TreeSchedule(plan, "instance_blocks", block_dim, SHARED_MEMORY, per_block=k))
+        return Schedule._threads(plan, "instance_blocks", block_dim)
+
+    @staticmethod
+    def cooperative(plan: Plan | TreePlan, *, block_dim: int = 32, shared_memory: int = SHARED_MEMORY) -> "Schedule | TreeSchedule":
         """A block per (instance, front), a launch per level; fronts pass their updates through global memory.
 
         Args:
             plan: The plan.
             block_dim: Lanes of a block, a power of two from 32 to 1024.
-            shared_memory: Bytes a block may use.
+            shared_memory: Bytes a block may use; on a tree, panels that need more are factored in global memory.
 
         Raises:
             ScheduleError: A block size that is not allowed, or a front that does not fit (the error carries the report).
         """
+        if isinstance(plan, TreePlan):
+            return tree_schedule.check(TreeSchedule(plan, "cooperative", block_dim, shared_memory))
         return _checked(Schedule(plan, "cooperative", block_dim, shared_memory))
 
     @staticmethod
-    def fused(plan: Plan, *, block_dim: int = 32, shared_memory: int = SHARED_MEMORY) -> "Schedule":
+    def fused(plan: Plan | TreePlan, *, block_dim: int = 32, shared_memory: int = SHARED_MEMORY) -> "Schedule | TreeSchedule":
         """A block per (instance, chain) walks the chain in one launch; the front stays in shared memory.
 
         Args and errors as for `cooperative`.
         """
+        if isinstance(plan, TreePlan):
+            return tree_schedule.check(TreeSchedule(plan, "fused", block_dim, shared_memory))
         return _checked(Schedule(plan, "fused", block_dim, shared_memory))
+
+    @staticmethod
+    def _threads(plan: Plan | TreePlan, kind: str, block_dim: int) -> "Schedule | TreeSchedule":
+        if isinstance(plan, TreePlan):
+            return tree_schedule.check(TreeSchedule(plan, kind, block_dim, SHARED_MEMORY))
+        return _checked(Schedule(plan, kind, block_dim, SHARED_MEMORY))
 
     @property
     def layout(self) -> Layout:
         """Array sizes of a front under this schedule."""
-        return Layout(self.plan, Worker(block=self.kind != "serial"))
+        return Layout(self.plan, Worker(block=self.kind in LANES))
 
     @property
     def by_level(self) -> bool:
@@ -95,7 +153,7 @@ class Schedule:
         """Readable summary: launches per phase, kernels, storage per block and per instance, whether it fits."""
         size, (factor, solve) = itemsize(self.plan.problem.dtype), self.launches
         workers = {
-            "serial": "one thread an instance",
+            **dict.fromkeys(("serial", "levels", "paths", "instance_blocks"), "one thread an instance"),
             "cooperative": f"one block of {self.block_dim} per (instance, front)",
             "fused": f"one block of {self.block_dim} per (instance, chain)",
         }
@@ -112,6 +170,8 @@ class Schedule:
     def _notes(self) -> list[str]:
         if self.kind == "serial" or len(self.plan.fronts) > 1 and self.kind == "fused":
             return []
+        if self.kind not in LANES:
+            return ["the fronts of an instance form one chain, so it runs as serial does"]
         if len(self.plan.fronts) == 1:
             return ["the plan has one front, so cooperative and fused are the same: one block per instance"]
         if self.plan.depth == len(self.plan.fronts):

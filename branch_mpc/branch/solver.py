@@ -9,8 +9,11 @@ from branch_mpc import __version__
 from branch_mpc.branch import emit
 from branch_mpc.branch.plan import Plan
 from branch_mpc.branch.program import Program
-from branch_mpc.branch.schedule import Schedule, available, check
+from branch_mpc.branch.schedule import LANES, Schedule, available, check
 from branch_mpc.branch.terms import BlockSet
+from branch_mpc.branch.tree_plan import TreePlan
+from branch_mpc.branch.tree_schedule import TreeSchedule
+from branch_mpc.branch.tree_solver import TreeSolver
 from branch_mpc.errors import DeviceError, ProblemError, ScheduleError
 
 
@@ -59,6 +62,9 @@ class Solver:
         linear = [n for n in ("A", "B", "c", "initial") if n in self._arrays]
         self._solve = self._record(solve, [*linear, *(n for n in own if n not in skip["solve"])])[::-1]
 
+    def linearize(self) -> None:
+        """Nothing: the terms of a chain are read by reference."""
+
     def factor(self) -> None:
         """Eliminate all fronts: launches only, may be captured in a graph."""
         for launch in self._factor:
@@ -97,13 +103,15 @@ class Solver:
         kernel = emit.kernel(program, text)
         m, block = self.plan.problem.instances, self.schedule.block_dim
         inputs = [self._arrays[name] for name in names]
-        if self.schedule.kind == "serial":
+        if self.schedule.kind not in LANES:
             return [wp.launch(kernel, dim=m, inputs=inputs, device=self.device, block_dim=block, record_cmd=True)]
         calls = [([m, len(level)], [*inputs, level[0]]) for level in self.plan.levels] if program.fronts else [([m], inputs)]
         return [wp.launch_tiled(kernel, dim=dim, inputs=args, device=self.device, block_dim=block, record_cmd=True) for dim, args in calls]
 
 
-def compile(plan: Plan, schedule: Schedule, *, device: str | wp.Device = "cpu", dtype: type = wp.float32) -> Solver:
+def compile(
+    plan: Plan | TreePlan, schedule: Schedule | TreeSchedule, *, device: str | wp.Device = "cpu", dtype: type = wp.float32
+) -> Solver | TreeSolver:
     """Generate and load the kernels, allocate all arrays.
 
     On the CPU a block runs as one lane, or as fibers with real barriers when `wp.config.enable_cpu_blocks` is set.
@@ -126,6 +134,9 @@ def compile(plan: Plan, schedule: Schedule, *, device: str | wp.Device = "cpu", 
     except Exception as error:
         known = ", ".join(d.alias for d in wp.get_devices())
         raise DeviceError(f"device '{device}' does not exist", f"choose one of {known}") from error
+    if isinstance(plan, TreePlan):
+        _check_tree(plan, target, dtype)
+        return TreeSolver(plan, schedule, target)
     for name, array in plan.problem.arrays().items():
         if array.dtype is not dtype:
             raise ProblemError(f"array {name} holds {array.dtype.__name__}, the solver {dtype.__name__}", "make them agree")
@@ -133,6 +144,17 @@ def compile(plan: Plan, schedule: Schedule, *, device: str | wp.Device = "cpu", 
             raise ProblemError(f"array {name} is on device '{array.device}', the solver on '{target}'", "make them agree")
     check(schedule, available(schedule, target))
     return Solver(plan, schedule, target)
+
+
+def _check_tree(plan: TreePlan, target: wp.Device, dtype: type) -> None:
+    """Every array of the problem is of this type and on this device."""
+    for data in plan.problem.tree.arrays():
+        if data.dtype not in (None, dtype):
+            found = f"an array of shape {tuple(data.array.shape)} holds {data.dtype.__name__}, the solver {dtype.__name__}"
+            raise ProblemError(found, "make them agree")
+        if data.dtype is not None and data.array.device != target:
+            found = f"an array of shape {tuple(data.array.shape)} is on device '{data.array.device}', the solver on '{target}'"
+            raise ProblemError(found, "make them agree")
 
 
 def _relation(plan: Plan) -> str:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
+from branch_mpc.branch.tree_terms import BlockQuadratic, TreeDamping, block_quadratic, tree_damping
+from branch_mpc.errors import ProblemError
+
 
 @dataclass(frozen=True, eq=False)
 class BlockSet:
@@ -41,25 +44,40 @@ class Damping:
     weight: wp.array
 
 
-def quadratic(states: BlockSet, inputs: BlockSet, *, H: wp.array, g: wp.array) -> Quadratic:
-    """A quadratic term from assembled blocks, read by reference at every factorisation.
+def quadratic(blocks: object, inputs: BlockSet | None = None, *, H: wp.array, g: wp.array | None = None) -> Quadratic | BlockQuadratic:
+    """A quadratic term from assembled blocks, read by reference at every factorisation; only lower triangles are used.
 
     Args:
-        states: Block set x.
-        inputs: Block set u.
-        H: Array (instances, frames of x, nx + nu, nx + nu); only the lower triangle is used, and only the x part in the last frame.
-        g: Array (instances, frames of x, nx + nu); only the x part in the last frame.
+        blocks: Block set x of a chain, followed by `inputs`; or twists, tangents, or a slice of them.
+        inputs: Block set u of a chain.
+        H: On a chain (instances, frames of x, nx + nu, nx + nu), only the x part in the last frame. On a view (instances, frames,
+            blocks, width, width); on all tangents (instances, frames, width, width); on single unknowns (instances, frames, unknowns).
+        g: Gradient, of the shape of H without its last axis (with it for single unknowns), or None for zero.
+
+    Raises:
+        ProblemError: Arrays that do not fit the view.
     """
-    return Quadratic(states, inputs, H, g)
+    if isinstance(blocks, BlockSet):
+        if not isinstance(inputs, BlockSet) or g is None:
+            raise ProblemError(f"the quadratic term on '{blocks.name}' lacks its inputs or g", "give br.quadratic(x, u, H=H, g=g)")
+        return Quadratic(blocks, inputs, H, g)
+    return block_quadratic(blocks, H, g)
 
 
-def damping(states: BlockSet, inputs: BlockSet, *, scale: np.ndarray, weight: wp.array) -> Damping:
+def damping(blocks: object, inputs: BlockSet | None = None, *, weight: object, scale: np.ndarray | None = None) -> Damping | TreeDamping:
     """A diagonal term whose weight may change between factorisations.
 
     Args:
-        states: Block set x.
-        inputs: Block set u.
-        scale: Diagonal (nx + nu,), constants folded into the code, not negative.
-        weight: Array (instances,).
+        blocks: Block set x of a chain, followed by `inputs`; or tangents, or a slice of them.
+        inputs: Block set u of a chain.
+        weight: Array (instances,) by reference; on tangents also a number.
+        scale: Diagonal, constants, not negative: (nx + nu,) on a chain, (width,) on tangents, where it is 1 by default.
+
+    Raises:
+        ProblemError: Numbers that do not fit the view.
     """
-    return Damping(states, inputs, np.array(scale, dtype=np.float64), weight)
+    if isinstance(blocks, BlockSet):
+        if not isinstance(inputs, BlockSet) or scale is None:
+            raise ProblemError(f"the damping on '{blocks.name}' lacks its inputs or scale", "give br.damping(x, u, scale=s, weight=w)")
+        return Damping(blocks, inputs, np.array(scale, dtype=np.float64), weight)
+    return tree_damping(blocks, weight, scale)

@@ -46,8 +46,14 @@ class Worker:
         """Two nested independent loops, flattened for the lanes of a block."""
         if not self.block:
             return self.each(row, rows, self.each(column, columns, body))
-        split = f"const int {row} = entry / ({columns}), {column} = entry % ({columns});\n"
+        by = nonzero(columns) if columns in ("P", "Q") else columns  # sizes of a class of fronts
+        split = f"const int {row} = entry / ({by}), {column} = entry % ({by});\n"
         return self.each("entry", f"({rows}) * ({columns})", split + body)
+
+
+def nonzero(count: str) -> str:
+    """A number of columns that may be 0 in some class of fronts, safe to divide by (there are no passes then)."""
+    return f"{count} > 0 ? {count} : 1"
 
 
 def braces(head: str, body: str) -> str:
