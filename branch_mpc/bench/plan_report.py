@@ -7,13 +7,15 @@ import warp as wp
 
 import branch_mpc.branch as br
 from branch_mpc.errors import SettingError
-from branch_mpc.examples.choices import PLANS, SCHEDULES, Choice, order_of, planned, schedule_of
+from branch_mpc.examples.choices import PLANS, SCHEDULES, Choice, planned
 from branch_mpc.examples.contact_response import ResponseProblem
 from branch_mpc.examples.inverse_kinematics import IkWeights, pose_problem
 from branch_mpc.examples.trajectory_ik import TrajectoryWeights, trajectory_problem
 from branch_mpc.robot.tree_library import load_tree
 
 APPLICATIONS = ("mpc", "ik", "trajectory", "contact")
+CHAIN_SCHEDULES = ("serial", "cooperative", "fused")
+"""Schedules of the controller's chain of states; the others report on its problem as coupled frames."""
 
 
 def report_of(robot: str, application: str, batch: int, knots: int, choice: Choice) -> str:
@@ -41,15 +43,19 @@ def report_of(robot: str, application: str, batch: int, knots: int, choice: Choi
     if batch < 1 or knots < 2:
         raise SettingError(f"batch is {batch}, knots {knots}", "give a batch of at least 1 and at least 2 knots")
     tree = load_tree(robot)
-    if application == "mpc":
-        plan, schedule = _controller(tree.dof, batch, knots, choice)
-        return f"{plan.report()}\n{schedule.report()}"
-    problem, blocks = _problem(tree, application, batch, knots)
-    found = planned(problem, blocks, choice)
-    return f"{found.plan.report()}\n{found.schedule.report()}\n  planned in {1e3 * found.seconds:.3g} ms"
+    lead = f"{tree.name}, {application}"
+    if application == "mpc" and choice.plan in ("chronological", "dense") and choice.schedule in CHAIN_SCHEDULES:
+        found = planned(*_chain(tree.dof, batch, knots), choice)
+        lead += f": a chain of {knots} states"
+    else:
+        found = planned(*_problem(tree, application, batch, knots), choice)
+        lead += ": the states of every second knot, as coupled frames" if application == "mpc" else ""
+    return f"{lead}\n{found.plan.report()}\n{found.schedule.report()}\n  planned in {1e3 * found.seconds:.3g} ms"
 
 
 def _problem(tree: Any, application: str, batch: int, knots: int) -> tuple[br.Problem, Any]:
+    if application == "mpc":
+        return _coupled_frames(tree.dof, batch, knots)
     if application == "contact":
         world = ResponseProblem(tree, batch)
         return world.problem, world.u
@@ -60,7 +66,7 @@ def _problem(tree: Any, application: str, batch: int, knots: int) -> tuple[br.Pr
     return poses.problem, poses.u
 
 
-def _controller(n: int, batch: int, knots: int, choice: Choice) -> tuple[Any, Any]:
+def _chain(n: int, batch: int, knots: int) -> tuple[br.Problem, Any]:
     """The quadratic problem of an SQP iteration of the controller, in acceleration form (sqp/solver.py)."""
     h, eye = 0.01, np.eye(n)
     problem = br.Problem(instances=batch)
@@ -69,5 +75,22 @@ def _controller(n: int, batch: int, knots: int, choice: Choice) -> tuple[Any, An
     x = problem.states("state", a, A=transition, B=np.vstack([0.5 * h * h * eye, h * eye]))
     H = wp.zeros((batch, knots, 3 * n, 3 * n), dtype=wp.float32, device="cpu")
     problem.add(br.quadratic(x, a, H=H, g=wp.zeros((batch, knots, 3 * n), dtype=wp.float32, device="cpu")))
-    plan = br.plan(problem, order_of(a, choice.plan))
-    return plan, schedule_of(plan, choice)
+    return problem, a
+
+
+def _coupled_frames(n: int, batch: int, knots: int) -> tuple[br.Problem, Any]:
+    """The same problem as coupled frames, for orders that a chain of states does not have.
+
+    Two accelerations lead from any state to any state two knots later: the 2n equations of two steps of the integrator are
+    regular in them. So the states of every second knot may be the unknowns, 2n a frame; what lies between follows from its two
+    neighbours, and the Hessian is block tridiagonal. The last acceleration, when it has no partner, is condensed into its frame.
+    """
+    frames, width = max(1, (knots - 1) // 2), 2 * n
+    topology = br.Topology(parents=(-1,) * n, dofs=(2,) * n, names=tuple(f"joint{index}" for index in range(n)))
+    u = br.tangents(topology, instances=batch, frames=frames, name="state")
+    H, g = (wp.zeros((batch, frames, *shape), dtype=wp.float32, device="cpu") for shape in ((width, width), (width,)))
+    problem = br.Problem()
+    problem.add(br.quadratic(u, H=H, g=g))
+    if frames > 1:
+        problem.add(br.coupling(u, C=wp.zeros((batch, frames - 1, width, width), dtype=wp.float32, device="cpu")))
+    return problem, u
