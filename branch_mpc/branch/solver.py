@@ -6,7 +6,7 @@ import numpy as np
 import warp as wp
 
 from branch_mpc import __version__
-from branch_mpc.branch import emit
+from branch_mpc.branch import emit, warp_chain
 from branch_mpc.branch.plan import Plan
 from branch_mpc.branch.program import Program
 from branch_mpc.branch.schedule import LANES, Schedule, available, check
@@ -38,6 +38,7 @@ class Solver:
         problem, relation = plan.problem, plan.relation
         m, dtype = problem.instances, problem.dtype
         self.plan, self.schedule, self.device = plan, schedule, device
+        sweep = warp_chain if warp_chain.applies(plan, schedule.kind, schedule.block_dim, device) else None
         with wp.ScopedDevice(device):
             self.active = wp.full(m, 1, dtype=wp.int32)
             self.pivot_failed = wp.zeros(m, dtype=wp.int32)
@@ -47,7 +48,7 @@ class Solver:
             own = {
                 "table": wp.array(plan.table().ravel(), dtype=wp.int32),
                 "active": self.active,
-                "work": wp.zeros(m * schedule.workspace, dtype=dtype),
+                "work": wp.zeros(m * (sweep.workspace(plan) if sweep else schedule.workspace), dtype=dtype),
                 "pivot_failed": self.pivot_failed,
                 "gradient": self.gradient,
                 "predicted_decrease": self.predicted_decrease,
@@ -55,7 +56,7 @@ class Solver:
                 "states_out": self._states,
             }
         self._arrays = problem.arrays() | own
-        factor, solve = schedule.programs
+        factor, solve = sweep.programs(plan) if sweep else schedule.programs
         self._texts: list[str] = []
         skip = {"factor": {"inputs_out", "states_out"}, "solve": {"gradient", "predicted_decrease"}}
         self._factor = self._record(factor, [n for n in self._arrays if n not in skip["factor"]])

@@ -12,7 +12,7 @@ ROOMS = {"robot": 0, "dynamics": 1, "kinematics": 2, "optimal_control": 2, "bran
 BESIDE = {"oracle", "plant", "baseline", "examples", "bench", "cli"}
 EXCEPTIONS = {("ros/plant_node.py", "plant")}
 # Of everybody.
-COMMON = {"errors", "settings", "expression", "derivative", "emit_text", "__version__", "msg"}
+COMMON = {"errors", "settings", "expression", "derivative", "emit_text", "warp_text", "__version__", "msg"}
 
 Imports = dict[Path, list[tuple[int, str]]]
 
