@@ -9,7 +9,6 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +34,6 @@ PEERS: dict[str, Callable[[PeerProblem], PeerSolve]] = {
     "pyroki": peers_jax.prepare,
     "pytorch_kinematics": peers_torch.prepare,
 }
-
-
-@dataclass(frozen=True)
-class Ours:
-    """Which of our configurations are measured beside the peers."""
-
-    choices: tuple[Choice, ...] = field(default_factory=lambda: (Choice("tree", "serial"),))
 
 
 def problem_of(tree: TreeModel, batch: int, frames: int, starts: int, iterations: int, device: str) -> PeerProblem:

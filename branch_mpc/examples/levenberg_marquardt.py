@@ -150,7 +150,11 @@ def captured(launches: Callable[[], None], device: Any) -> Callable[[], None]:
     launches()  # loads every module: not every driver can load one while it captures
     with wp.ScopedCapture(device=device) as capture:
         launches()
-    return lambda: wp.capture_launch(capture.graph)
+
+    def replay(_owner: Callable[[], None] = launches) -> None:  # a graph does not keep the arrays of its launches alive
+        wp.capture_launch(capture.graph)
+
+    return replay
 
 
 def sample_configurations(tree: TreeModel, count: int, rng: np.random.Generator, spread: float = 1.0) -> np.ndarray:

@@ -8,6 +8,7 @@ import pytest
 from branch_mpc.bench import peers
 from branch_mpc.bench.peers_problem import PeerProblem, PeerSolve, arm_only, urdf_of
 from branch_mpc.errors import ProblemError
+from branch_mpc.examples.choices import Choice
 from branch_mpc.oracle import tree_kinematics as twin
 from branch_mpc.robot.tree_library import load_tree
 
@@ -61,3 +62,11 @@ def test_peers_that_know_arms_only_say_so() -> None:
     tree = twin.random_tree(np.random.default_rng(0), 4, free=True)
     with pytest.raises(ProblemError, match="choose an arm"):
         arm_only(peers.problem_of(tree, 1, 1, 1, 4, "cpu"), "somebody")
+
+
+@pytest.mark.parametrize("frames", [1, 6])
+def test_ours_pass_their_own_gate(frames: int) -> None:
+    """Our row is measured through the same door as the peers': time, accuracy, boundary."""
+    problem = peers.problem_of(load_tree("indy7"), 2, frames, 12, 24, "cpu")
+    found = peers.row_of("ours", problem, peers.ours(Choice("dense", "serial") if frames == 1 else Choice("chronological", "serial")), 0.01)
+    assert found["missing"] is None and found["passed"] and found["us"] > 0.0 and found["distance_worst"] < peers.GATE
