@@ -66,8 +66,8 @@ class Dof:
         value: The unknown, zero at the point of linearisation.
     """
 
-    q: Scalar
-    value: Scalar
+    q: Any
+    value: Any
 
 
 def position(body: Body, point: Any) -> Any:

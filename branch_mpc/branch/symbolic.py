@@ -162,10 +162,6 @@ def _substitutions(found: list[Item], numbering: Blocks) -> list[Item]:
             continue
         parent = numbering.tangents.topology.parents[(twist - numbering.count) % bodies]
         above = twist if parent < 0 else twist - (twist - numbering.count) % bodies + parent
-        first = next((j for j, (_, pivots) in enumerate(merged[:i]) if twist - numbering.count in pivots), i)
-        if first < i:
-            name = numbering.name(twist - numbering.count)
-            raise PlanError(f"{name} is eliminated before its twist {numbering.name(twist)}", "put the tree order first")
         if place[above] < i:
             raise PlanError(f"{numbering.name(above)} is eliminated before its child {numbering.name(twist)}", "order whole subtrees")
     return merged

@@ -108,8 +108,9 @@ class TreePlan:
     def report(self) -> str:
         """Readable table: front classes, widths, levels, depth, fill, storage, operations."""
         m, (factor, solve), u = self.problem.instances, self.flops, self.blocks.tangents
+        dtype = self.problem.dtype.__name__
         lines = [
-            f"plan {self.kind}: {m} instances, '{u.name}' {u.frames} x {u.width}, {u.topology.bodies} bodies, {self.problem.dtype.__name__}",
+            f"plan {self.kind}: {m} instances, '{u.name}' {u.frames} x {u.width}, {u.topology.bodies} bodies, {dtype}",
             "  front class   substituted  eliminated  coupled  width  count",
         ]
         for index, ((s, p, q), count) in enumerate(self.classes.items()):

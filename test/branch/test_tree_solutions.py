@@ -7,7 +7,7 @@ import pytest
 import warp as wp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trees import DOFS, ORDERS, PARENTS, SCHEDULES, Tree, assert_optimal, positive, results, run, solver, tree
+from trees import ORDERS, SCHEDULES, Tree, assert_optimal, positive, results, run, solver, tree
 
 import branch_mpc.branch as br
 from branch_mpc.branch.tree_schedule import TreeSchedule
@@ -184,6 +184,3 @@ def unchanged(case: Tree, order: str, schedule: str) -> None:
 def test_instances_do_not_touch_each_other(order: str, schedule: str) -> None:
     """Changing the numbers of instance 1 changes no bit of instance 0."""
     unchanged(tree(), order, schedule)
-
-
-assert len(PARENTS) == len(DOFS) == 6
