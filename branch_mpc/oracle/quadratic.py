@@ -45,7 +45,7 @@ def solve(problem: Problem) -> QuadraticSolution:
     relation = _relation(problem)
     nx, nu, steps = relation.states.width, relation.inputs.width, relation.inputs.frames
     states, inputs, objective = [], [], []
-    for m in range(problem.instances):
+    for m in range(problem.instances or 0):
         p = _instance(problem, m)
         size, rows = len(p.q), len(p.d)
         kkt = np.block([[p.Q, p.C.T], [p.C, np.zeros((rows, rows))]])
@@ -64,7 +64,7 @@ def reduced(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     relation = _relation(problem)
     first = relation.states.width * relation.states.frames  # of the inputs in w
     hessians, gradients = [], []
-    for m in range(problem.instances):
+    for m in range(problem.instances or 0):
         p = _instance(problem, m)
         on_states, on_inputs = p.C[:, :first], p.C[:, first:]
         N = np.vstack([np.linalg.solve(on_states, -on_inputs), np.eye(on_inputs.shape[1])])
@@ -79,7 +79,7 @@ def objective(problem: Problem, inputs: np.ndarray) -> np.ndarray:
     relation = _relation(problem)
     first = relation.states.width * relation.states.frames
     values = []
-    for m in range(problem.instances):
+    for m in range(problem.instances or 0):
         p = _instance(problem, m)
         u = np.asarray(inputs[m], dtype=np.float64).ravel()
         w = np.r_[np.linalg.solve(p.C[:, :first], p.d - p.C[:, first:] @ u), u]
