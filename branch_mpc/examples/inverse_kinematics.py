@@ -15,7 +15,7 @@ from branch_mpc.errors import ProblemError
 from branch_mpc.examples import kernels
 from branch_mpc.examples.choices import PLANS, SCHEDULES, TREE_SERIAL, Choice
 from branch_mpc.examples.levenberg_marquardt import POSE_SEARCH, Poses, Search, SearchSettings, captured, sample_configurations
-from branch_mpc.examples.residuals import limit, reach, turn
+from branch_mpc.examples.residuals import follow, limit, reach, turn
 from branch_mpc.examples.targets import EffectorPoses, body_rotations, effector_poses
 from branch_mpc.robot.tree_library import load_tree, tree_names
 from branch_mpc.robot.tree_model import TreeModel
@@ -144,9 +144,12 @@ def add_effector_terms(poses: Poses, position_weight: float, rotation_weight: fl
         position, rotation = wp.zeros(lead, dtype=wp.vec3f), wp.zeros(lead, dtype=wp.quatf)
     bodies = poses.x[[tree.body_names[body] for body in tree.effector_bodies]]
     points = tree.effector_translation.astype(np.float32)
-    if position_weight > 0.0:
+    if position_weight > 0.0 and rotation_weight > 0.0:
+        both = {"target": position, "rotation": rotation, "point": points, "emphasis": float(np.sqrt(rotation_weight / position_weight))}
+        poses.problem.add(follow, body=bodies, weight=position_weight, **both)
+    elif position_weight > 0.0:
         poses.problem.add(reach, body=bodies, target=position, point=points, weight=position_weight)
-    if rotation_weight > 0.0:
+    elif rotation_weight > 0.0:
         poses.problem.add(turn, body=bodies, target=rotation, weight=rotation_weight)
     return position, rotation
 

@@ -18,6 +18,13 @@ def turn(body: br.Body, target: wp.quat) -> wp.vec3:
 
 
 @br.residual
+def follow(body: br.Body, target: wp.vec3, rotation: wp.quat, point: wp.vec3, emphasis: float) -> wp.spatial_vector:
+    """`reach` and, times `emphasis`, `turn` in one: a body's rows are made once, and a launch less is needed."""
+    d, e = target - br.position(body, point), br.rotation_error(body, rotation)
+    return wp.spatial_vector(d[0], d[1], d[2], emphasis * e[0], emphasis * e[1], emphasis * e[2])
+
+
+@br.residual
 def limit(d: br.Dof, lo: float, hi: float) -> float:
     """How far a joint is out of its limits [rad | m]."""
     v = d.q + d.value
