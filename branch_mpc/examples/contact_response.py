@@ -65,8 +65,6 @@ class ContactResponse:
 
     Attributes:
         velocity: Velocities without contact, (instances, dof).
-        matrix: J M^-1 J^T [1/kg], (instances, 3 contacts, 3 contacts); rows and columns: contacts, each x, y, z of the world.
-        impulse: Impulses on the contacts [Ns], (instances, 3 contacts).
         after: Velocities with contact, (instances, dof).
         columns: M^-1 J^T, (instances, 3 contacts, dof): velocity of the robot for a unit impulse at a contact.
         planned: Plan and schedule.
@@ -94,8 +92,9 @@ class ContactResponse:
             self._blocks = wp.array([self.world.loaded.index(body) for body in tree.effector_bodies], dtype=wp.int32)
             self._supports = wp.array(supports(tree), dtype=wp.int32)
             self.velocity, self.after = (wp.zeros((instances, tree.dof), dtype=wp.float32) for _ in range(2))
-            self.slip, self.impulse = (wp.zeros((instances, 3 * contacts), dtype=wp.float32) for _ in range(2))
-            self.matrix = wp.zeros((instances, 3 * contacts, 3 * contacts), dtype=wp.float32)
+            self._slip, self._impulse = (wp.zeros(instances * 3 * contacts, dtype=wp.float32) for _ in range(2))
+            self._matrix = wp.zeros(instances * (3 * contacts) ** 2, dtype=wp.float32)
+        self._line, self._square = self._layout(3 * contacts), self._layout((3 * contacts) ** 2)
         self.planned = planned(self.world.problem, self.world.u, choice)
         self.solver = br.compile(self.planned.plan, self.planned.schedule, device=self.device)
         u, touched, count = self.world.u, self.world.touched, 3 * contacts
@@ -128,19 +127,19 @@ class ContactResponse:
         self.solver.linearize()
         self.solver.factor()
         self._response.solve()
-        inputs = [self._loads, self._twists, self._blocks, self.matrix]
+        inputs = [self._loads, self._twists, self._blocks, self._square, self._matrix]
         wp.launch(kernels.contact_matrix, (self.instances, columns, columns), inputs, device=self.device)
 
     def launch(self) -> None:
         """Response and contact solve: launches only, may be captured."""
         columns = 3 * len(self.tree.effector_bodies)
         self.launch_response()
-        inputs = [self.world.S, self._supports, self._loads, self._blocks, self.velocity, self.slip]
+        inputs = [self.world.S, self._supports, self._loads, self._blocks, self.velocity, self._line, self._slip]
         wp.launch(kernels.contact_velocity, (self.instances, columns), inputs, device=self.device)
-        self.impulse.zero_()
-        inputs = [self.matrix, self.slip, self.friction, self.sweeps, self.impulse]
+        self._impulse.zero_()
+        inputs = [self._matrix, self._slip, columns, self.friction, self.sweeps, self._square, self._line, self._impulse]
         wp.launch(kernels.project_sweeps, self.instances, inputs, device=self.device)
-        inputs = [self.columns, self.impulse, self.velocity, self.after]
+        inputs = [self.columns, self._impulse, self.velocity, self._line, self.after]
         wp.launch(kernels.respond, (self.instances, self.tree.dof), inputs, device=self.device)
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
@@ -148,8 +147,24 @@ class ContactResponse:
         if not hasattr(self, "_replay"):
             self._replay = captured(self.launch, self.device)
         self._replay()
-        impulse = self.impulse.numpy().astype(float).reshape(self.instances, -1, 3)
+        impulse = self._numbers(self._impulse, self._line).reshape(self.instances, -1, 3)
         return impulse, self.after.numpy().astype(float)
+
+    def matrix(self) -> np.ndarray:
+        """Return J M^-1 J^T [1/kg] of the last solve, (instances, 3 contacts, 3 contacts): contacts, each x, y, z of the world."""
+        count = 3 * len(self.tree.effector_bodies)
+        return self._numbers(self._matrix, self._square).reshape(self.instances, count, count)
+
+    def _layout(self, count: int) -> kernels.Layout:
+        """Place of `count` numbers an instance: instances side by side for the threads of a GPU."""
+        layout = kernels.Layout()
+        layout.stride, layout.pitch = (1, count) if self.device.is_cpu else (self.instances, 1)
+        return layout
+
+    def _numbers(self, array: wp.array, layout: kernels.Layout) -> np.ndarray:
+        """Numbers of every instance, float64 (instances, ...)."""
+        values = array.numpy().astype(float)
+        return values.reshape(self.instances, -1) if layout.stride == 1 else values.reshape(-1, self.instances).T
 
 
 def _seen_as(array: wp.array, dtype: type, shape: tuple[int, ...]) -> wp.array:

@@ -92,18 +92,31 @@ def contact_loads(
     loads[instance, column, blocks[contact]] = wp.spatial_vector(force, moment)
 
 
+@wp.struct
+class Layout:
+    """Where a number of an instance lives in a flat array: entry * stride + instance * pitch.
+
+    Instances side by side (stride = instances, pitch = 1) for threads that run together, one after another for a processor.
+    """
+
+    stride: wp.int32
+    pitch: wp.int32
+
+
 @wp.kernel(**OPTIONS)
 def contact_matrix(
     loads: wp.array(dtype=wp.spatial_vectorf, ndim=3),  # (instances, columns, blocks)
     twists: wp.array(dtype=wp.spatial_vectorf, ndim=3),  # (instances, columns, blocks) answers of the bodies
     blocks: wp.array(dtype=wp.int32),  # (contacts,)
+    layout: Layout,
     # outputs
-    matrix: wp.array(dtype=wp.float32, ndim=3),  # (instances, columns, columns) J M^-1 J' [1/kg]
+    matrix: wp.array(dtype=wp.float32),  # columns^2 numbers an instance: J M^-1 J' [1/kg]
 ):
     """Velocity of every contact for a unit impulse at every contact."""
     instance, row, column = wp.tid()
     block = blocks[row // 3]
-    matrix[instance, row, column] = wp.dot(loads[instance, row, block], twists[instance, column, block])
+    entry = row * loads.shape[1] + column
+    matrix[entry * layout.stride + instance * layout.pitch] = wp.dot(loads[instance, row, block], twists[instance, column, block])
 
 
 @wp.kernel(**OPTIONS)
@@ -113,8 +126,9 @@ def contact_velocity(
     loads: wp.array(dtype=wp.spatial_vectorf, ndim=3),
     blocks: wp.array(dtype=wp.int32),
     velocity: wp.array(dtype=wp.float32, ndim=2),  # (instances, dof)
+    layout: Layout,
     # outputs
-    slip: wp.array(dtype=wp.float32, ndim=2),  # (instances, columns) J v [m/s]
+    slip: wp.array(dtype=wp.float32),  # columns numbers an instance: J v [m/s]
 ):
     """Velocity of every contact along the world axes."""
     instance, row = wp.tid()
@@ -123,53 +137,58 @@ def contact_velocity(
     for i in range(velocity.shape[1]):
         if supports[row // 3, i] != 0:
             total += wp.dot(loads[instance, row, block], S[instance, i]) * velocity[instance, i]
-    slip[instance, row] = total
+    slip[row * layout.stride + instance * layout.pitch] = total
 
 
 @wp.kernel(**OPTIONS)
 def project_sweeps(
-    matrix: wp.array(dtype=wp.float32, ndim=3),  # (instances, columns, columns)
-    free: wp.array(dtype=wp.float32, ndim=2),  # (instances, columns) contact velocities without contact [m/s]
+    matrix: wp.array(dtype=wp.float32),  # columns^2 numbers an instance
+    free: wp.array(dtype=wp.float32),  # columns numbers an instance: contact velocities without contact [m/s]
+    columns: wp.int32,
     friction: wp.float32,
     sweeps: wp.int32,
+    square: Layout,  # of the matrix
+    line: Layout,  # of the vectors
     # outputs
-    impulse: wp.array(dtype=wp.float32, ndim=2),  # (instances, columns) [Ns], start of the sweeps and result
+    impulse: wp.array(dtype=wp.float32),  # columns numbers an instance [Ns], start of the sweeps and result
 ):
     """Projected Gauss-Seidel: normals (world z) not negative, tangential impulses in the friction disc."""
     instance = wp.tid()
-    columns = impulse.shape[1]
+    first, start = instance * square.pitch, instance * line.pitch
     for _sweep in range(sweeps):
         for contact in range(columns // 3):
             limit = float(0.0)
             for turn in range(3):
-                axis = (turn + 2) % 3  # z first: its impulse bounds the other two
-                row = 3 * contact + axis
-                slip = free[instance, row]
+                row = 3 * contact + (turn + 2) % 3  # z first: its impulse bounds the other two
+                slip = free[row * line.stride + start]
                 for column in range(columns):
-                    slip += matrix[instance, row, column] * impulse[instance, column]
-                value = impulse[instance, row] - slip / matrix[instance, row, row]
-                if axis == 2:
+                    slip += matrix[(row * columns + column) * square.stride + first] * impulse[column * line.stride + start]
+                own = matrix[(row * columns + row) * square.stride + first]
+                value = impulse[row * line.stride + start] - slip / own
+                if turn == 0:
                     value = wp.max(value, 0.0)
                     limit = friction * value
-                impulse[instance, row] = value
-            i = 3 * contact
-            size = wp.sqrt(impulse[instance, i] * impulse[instance, i] + impulse[instance, i + 1] * impulse[instance, i + 1])
+                impulse[row * line.stride + start] = value
+            x = 3 * contact * line.stride + start
+            y = x + line.stride
+            size = wp.sqrt(impulse[x] * impulse[x] + impulse[y] * impulse[y])
             if size > limit:
-                impulse[instance, i] *= limit / size
-                impulse[instance, i + 1] *= limit / size
+                impulse[x] *= limit / size
+                impulse[y] *= limit / size
 
 
 @wp.kernel(**OPTIONS)
 def respond(
     columns: wp.array(dtype=wp.float32, ndim=3),  # (instances, columns, dof) M^-1 J'
-    impulse: wp.array(dtype=wp.float32, ndim=2),  # (instances, columns) [Ns]
+    impulse: wp.array(dtype=wp.float32),  # columns numbers an instance [Ns]
     velocity: wp.array(dtype=wp.float32, ndim=2),  # (instances, dof)
+    layout: Layout,
     # outputs
     after: wp.array(dtype=wp.float32, ndim=2),  # (instances, dof) velocity + M^-1 J' impulse
 ):
     """Velocity of the robot after the impulses."""
     instance, i = wp.tid()
     total = velocity[instance, i]
-    for column in range(impulse.shape[1]):
-        total += columns[instance, column, i] * impulse[instance, column]
+    for column in range(columns.shape[1]):
+        total += columns[instance, column, i] * impulse[column * layout.stride + instance * layout.pitch]
     after[instance, i] = total

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from branch_mpc.errors import ProblemError
+from branch_mpc.examples import kernels
 from branch_mpc.examples.choices import Choice
 from branch_mpc.examples.contact_response import ContactResponse, falling, main
 from branch_mpc.examples.levenberg_marquardt import sample_configurations
@@ -41,7 +42,7 @@ def test_columns_are_those_of_the_mass_matrix(robot: str, choice: Choice) -> Non
         # Float32 with a mass matrix of condition 1e3 to 1e4.
         assert np.abs(columns[world] - expected).max() < 1e-3 * np.abs(expected).max()
         matrix = contact.contact_jacobian(tree, q[world]) @ expected.T
-        assert np.abs(response.matrix.numpy()[world] - matrix).max() < 1e-3 * np.abs(matrix).max()
+        assert np.abs(response.matrix()[world] - matrix).max() < 1e-3 * np.abs(matrix).max()
 
 
 @pytest.mark.parametrize("choice", PLANS, ids=lambda choice: choice.label)
@@ -85,3 +86,18 @@ def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """The module prints plan, schedule and impulses, and succeeds."""
     assert main(["--robot", "indy7", "--batch", "2", "--plan", "tree"]) == 0
     assert "normal impulse" in capsys.readouterr().out
+
+
+def test_the_layout_of_a_gpu_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instances side by side, as the threads of a GPU want them, change where numbers live and nothing else."""
+
+    def side_by_side(response: ContactResponse, count: int) -> kernels.Layout:
+        layout = kernels.Layout()
+        layout.stride, layout.pitch = response.instances, 1
+        return layout
+
+    plain = _solved(_floating(), PLANS[0], sweeps=20)
+    monkeypatch.setattr(ContactResponse, "_layout", side_by_side)
+    moved = _solved(_floating(), PLANS[0], sweeps=20)
+    assert np.array_equal(plain[2], moved[2]) and np.array_equal(plain[3], moved[3])
+    assert np.array_equal(plain[0].matrix(), moved[0].matrix())
