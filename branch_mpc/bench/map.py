@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from branch_mpc.bench.map_cases import GATES, UNITS, Case, Workload, measure
-from branch_mpc.errors import BranchMpcError, RobotError, SettingError
+from branch_mpc.errors import BranchMpcError, SettingError
 from branch_mpc.examples.choices import LETTERS, PLANS, Choice, choices
-from branch_mpc.robot.tree_library import load_tree
+from branch_mpc.robot.tree_library import MissingRobotError, load_tree
 from branch_mpc.robot.tree_model import TreeModel
 
 WIDE = 256
@@ -167,6 +167,7 @@ def workloads_of(
 
     Raises:
         SettingError: No robot is left, or a number that cannot be used.
+        RobotError: An unknown robot, or a file that holds none.
     """
     if min([*batches, *horizons], default=0) < 1:
         raise SettingError("a batch or a horizon is under 1", "give whole numbers of at least 1")
@@ -177,9 +178,7 @@ def workloads_of(
     for robot in robots:
         try:
             trees.append(load_tree(robot))
-        except RobotError as error:
-            if "not installed" not in str(error) and len(robots) == 1:
-                raise
+        except MissingRobotError as error:
             missing.append(str(error))
             tell(f"left out: {error}")
     if not trees:

@@ -23,6 +23,10 @@ REMEDY = "install the optional packages: pip install 'branch_mpc[robots]'"
 _TURNS = 1e3
 
 
+class MissingRobotError(RobotError):
+    """A known robot whose optional package is not here, or cannot reach its files."""
+
+
 @dataclass(frozen=True)
 class _Source:
     """Where a robot comes from and what it reaches with."""
@@ -69,7 +73,8 @@ def load_tree(name_or_path: str | Path) -> TreeModel:
             `load_robot` reads.
 
     Raises:
-        RobotError: Unknown robot, missing file, missing optional package, or a robot that cannot be used.
+        MissingRobotError: The optional package of the robot is not installed, or its files cannot be had.
+        RobotError: Unknown robot, missing file, or a robot that cannot be used.
     """
     name = str(name_or_path)
     if name in robot_names():
@@ -184,7 +189,7 @@ def _data_file(name: str, file: str) -> Path:
     try:
         files = importlib.metadata.files(_DATA) or []
     except importlib.metadata.PackageNotFoundError as error:
-        raise RobotError(f"robot '{name}' comes with {_DATA}, which is not installed", REMEDY) from error
+        raise MissingRobotError(f"robot '{name}' comes with {_DATA}, which is not installed", REMEDY) from error
     found = next((entry for entry in files if str(entry).endswith(f"robots/{file}")), None)
     if found is None:
         raise RobotError(f"robot '{name}': {_DATA} {importlib.metadata.version(_DATA)} has no {file}", "install version 6 or newer")
@@ -197,9 +202,9 @@ def _menagerie_file(name: str, entry: str) -> Path:
     try:
         menagerie = importlib.import_module("mujoco_menagerie")
     except ImportError as error:
-        raise RobotError(f"robot '{name}' comes with {_MENAGERIE}, which is not installed", REMEDY) from error
+        raise MissingRobotError(f"robot '{name}' comes with {_MENAGERIE}, which is not installed", REMEDY) from error
     try:
         return Path(menagerie.get(robot).xml(model))
     except (menagerie.MenagerieError, OSError) as error:
         remedy = "let it reach the network once, or set MENAGERIE_ROOT to a checkout of MuJoCo Menagerie"
-        raise RobotError(f"robot '{name}': {_MENAGERIE} cannot give {entry} ({error})", remedy) from error
+        raise MissingRobotError(f"robot '{name}': {_MENAGERIE} cannot give {entry} ({error})", remedy) from error

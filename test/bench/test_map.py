@@ -10,8 +10,10 @@ from branch_mpc.bench import map as bench_map
 from branch_mpc.bench.map_cases import Case, Workload
 from branch_mpc.bench.map_figure import draw_map, save_map
 from branch_mpc.bench.map_table import print_map
-from branch_mpc.errors import SettingError
+from branch_mpc.errors import ScheduleError, SettingError
 from branch_mpc.oracle import tree_kinematics as twin
+from branch_mpc.robot.tree_library import MissingRobotError
+from branch_mpc.robot.tree_model import TreeModel
 
 
 def row(robot: str, batch: int, plan: str, schedule: str, us: float, passed: bool = True, frames: int = 8) -> dict[str, Any]:
@@ -95,3 +97,40 @@ def test_wrong_grids_are_refused(robots: list[str], batches: list[int], horizons
         bench_map.workloads_of("trajectory", robots, batches, horizons)
     with pytest.raises(SettingError, match="choose one of"):
         Case(Workload("welding", twin.random_tree(np.random.default_rng(0), 3), 1))
+
+
+def test_robots_that_are_not_installed_are_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing optional package costs its robots their cells, with a word about it; without any robot the map is refused."""
+
+    def load(name: str) -> TreeModel:
+        if name == "g1":
+            raise MissingRobotError("robot 'g1' comes with a package, which is not installed", "install it")
+        return twin.random_tree(np.random.default_rng(0), 3)
+
+    monkeypatch.setattr(bench_map, "load_tree", load)
+    told: list[str] = []
+    assert len(bench_map.workloads_of("ik", ["indy7", "g1"], [1, 2], [1], told.append)) == 2
+    assert len(told) == 1 and "g1" in told[0]
+    with pytest.raises(SettingError, match="no robot"):
+        bench_map.workloads_of("ik", ["g1"], [1], [1])
+
+
+def test_every_choice_answers_alike_on_a_small_robot() -> None:
+    """Every plan under every schedule passes the gate against the float64 twin, on a free base with two contacts."""
+    rng = np.random.default_rng(31)
+    tree = twin.random_tree(rng, 5, free=True)
+    rows = bench_map.map_rows([Workload("contact", tree, 3)], "cpu", budget=0.01)
+    assert [row["refused"] for row in rows] == [None] * 12
+    assert all(row["passed"] and row["reference"] == "float64 twin" for row in rows)
+
+
+def test_refused_choices_are_rows_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice that does not apply is a row that says why, and the map goes on."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ScheduleError("a front does not fit", "choose another")
+
+    monkeypatch.setattr(bench_map, "measure", refuse)
+    tree = twin.random_tree(np.random.default_rng(31), 3)
+    rows = bench_map.map_rows([Workload("contact", tree, 1)], "cpu")
+    assert len(rows) == 12 and all(not row["passed"] and "does not fit" in row["refused"] for row in rows)
