@@ -103,12 +103,17 @@ def _statistics() -> str:
     return text + "gradient.data[instance] = largest;\npredicted_decrease.data[instance] = half;"
 
 
-def _solve(layout: Layout, dtype: str, fronts: bool) -> Program:
+def solve_walk(layout: Layout, dtype: str, stride: int) -> Program:
+    """The solve kernel that walks records which lie `stride` numbers apart from instance to instance."""
+    return _solve(layout, dtype, False, str(stride))
+
+
+def _solve(layout: Layout, dtype: str, fronts: bool, stride: str = "FRONTS * RECORD") -> Program:
     worker, nu = layout.worker, layout.plan.relation.inputs.width
     storage = {"s": nu}
     text = preamble(layout, dtype, storage) + RECORD.format(update="NX * LD" if fronts else "0")
     text += skip("active.data[instance] == 0 || pivot_failed.data[instance] != 0")
-    text += "const T* const records = work.data + (size_t)instance * FRONTS * RECORD;\n"
+    text += f"const T* const records = work.data + (size_t)instance * {stride};\n"
     text += outputs()
     text += "T x[NX], u[NU];\n"
     begin = start_state(layout) + _write(layout, "NX", "states[i] = x[i];")

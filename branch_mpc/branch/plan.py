@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from branch_mpc.branch import scan_table
 from branch_mpc.branch.arrays import itemsize
 from branch_mpc.branch.order import Order, TreeOrder
 from branch_mpc.branch.problem import Problem, Relation
@@ -86,7 +87,9 @@ class Plan:
         return flops(self)
 
     def table(self) -> np.ndarray:
-        """Front table (fronts, 3) int32: first frame, first child or -1, parent or -1."""
+        """Front table (fronts, 3) int32: first frame, first child or -1, parent or -1; of the cyclic order that of scan_table.py."""
+        if self.kind == "cyclic":
+            return np.array(scan_table.table(self.relation.inputs.frames, self.relation.states.width), dtype=np.int32)
         rows = [(f.frames[0], f.children[0] if f.children else -1, -1 if f.parent is None else f.parent) for f in self.fronts]
         return np.array(rows, dtype=np.int32)
 
@@ -100,6 +103,8 @@ class Plan:
         ]
         for index, ((eliminated, coupled), count) in enumerate(self.classes.items()):
             lines.append(f"  {index:<11d} {eliminated:12d} {coupled:8d} {eliminated + coupled:6d} {count:6d}")
+        if self.kind == "cyclic":
+            lines.append("  note: segments are joined in pairs up the levels, then values pass down as many")
         lines += [
             f"  fronts {len(self.fronts)}, levels {len(self.levels)}, depth {self.depth}, fill {self.fill} entries",
             f"  {self.bytes_per_instance} bytes per instance, {self.bytes_per_instance * m} in all (budget {self.memory_budget})",
@@ -126,9 +131,7 @@ def plan(problem: Problem, order: Order | TreeOrder, *, memory_budget: int = MEM
     relation = problem.relation
     if relation is None or order.inputs is not relation.inputs:
         raise PlanError(f"the order on '{order.inputs.name}' is not on the inputs of this problem", "order the block set given to states()")
-    if order.kind not in ("chronological", "dense"):
-        raise PlanError(f"order '{order.kind}' does not apply to a chain of states", "choose chronological or dense")
-    fronts = _chain(relation) if order.kind == "chronological" else _dense(relation)
+    fronts = {"chronological": _chain, "dense": _dense, "cyclic": _pairs}[order.kind](relation)
     result = Plan(problem, relation, order.kind, fronts, memory_budget)
     total = result.bytes_per_instance * problem.instances
     if total > memory_budget:
@@ -141,6 +144,23 @@ def _chain(relation: Relation) -> tuple[Front, ...]:
     """One front per frame from the last to the first: pivots u_t, coupled to x_t."""
     nu, nx, steps = relation.inputs.width, relation.states.width, relation.inputs.frames
     return tuple(Front((steps - 1 - i,), nu, nx, (i - 1,) if i else (), i + 1 if i + 1 < steps else None, i) for i in range(steps))
+
+
+def _pairs(relation: Relation) -> tuple[Front, ...]:
+    """One front per frame, its inputs eliminated, then pairs of neighbouring segments joined at the state between them."""
+    nu, nx, steps = relation.inputs.width, relation.states.width, relation.inputs.frames
+    nodes: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [((t,), (), 0) for t in range(steps)]
+    row, parents = list(range(steps)), {}
+    while len(row) > 1:
+        joined = []
+        for left, right in zip(row[0::2], row[1::2], strict=False):
+            parents[left] = parents[right] = len(nodes)
+            joined.append(len(nodes))
+            nodes.append((nodes[left][0] + nodes[right][0], (left, right), 1 + max(nodes[left][2], nodes[right][2])))
+        row = joined + row[2 * len(joined) :]
+    return tuple(
+        Front(frames, nx if children else nu, 2 * nx, children, parents.get(i), level) for i, (frames, children, level) in enumerate(nodes)
+    )
 
 
 def _dense(relation: Relation) -> tuple[Front, ...]:
@@ -159,6 +179,10 @@ def flops(plan: Plan) -> tuple[int, int]:
     triangle = sum(int(n) * (nx - j) for j, n in enumerate(a)) + nu * int(a.sum()) + sum(int(n) * (nu - k) for k, n in enumerate(b))
     substitute = 2 * both * (nx + 1) + 2 * triangle
     rollout = 2 * both * steps
+    if plan.kind == "cyclic":
+        joins, values = 11 * 2 * nx**3 + 2 * _cholesky(nx), 8 * 2 * nx**3 + 2 * _cholesky(nx)
+        frame = _cholesky(nu) + 2 * nu * nu * (nx + 1) + 2 * nx * nu * (nu + 3 * nx)
+        return (steps - 1) * (joins + values) + 2 * steps * frame, steps * (2 * nu * nx + nu * nu) + rollout
     if plan.kind == "dense":
         # column (s, j) passes the frames t > s: nu rows of K_t and one product with A each
         columns = nu * (steps * (steps - 1) // 2) * 2 * (nu * nx + int(a.sum()))

@@ -74,7 +74,7 @@ def preamble(layout: Layout, dtype: str, storage: dict[str, int]) -> str:
         "LD": layout.row,
         "FRAMES": relation.states.frames,
         "STEPS": relation.inputs.frames,
-        "FRONTS": len(plan.fronts),
+        "FRONTS": relation.inputs.frames if plan.kind == "cyclic" else len(plan.fronts),
     }
     text = f"using T = wp::{dtype};\nconstexpr int {', '.join(f'{name} = {size}' for name, size in sizes.items())};\n"
     if layout.worker.block:
@@ -107,6 +107,14 @@ def assemble(layout: Layout) -> str:
         text += worker.each("i", "NX", f"M[i * LD + i] += {_damping(layout, 'i')};")
         text += worker.each("i", "NU", f"P[i * NU + i] += {_damping(layout, '(NX + i)')};")
     return text
+
+
+def assemble_sums(layout: Layout) -> tuple[str, str]:
+    """Entry (i, j), i >= j, of the quadratic of a frame, and entry i of its gradient, as expressions."""
+    problem = layout.plan.problem
+    terms = range(len(problem.quadratics))
+    H, g = " + ".join(f"H{k}_t[i * NZ + j]" for k in terms), " + ".join(f"g{k}_t[i]" for k in terms)
+    return H + (f" + (i == j ? {_damping(layout, 'i')} : T(0))" if problem.dampings else ""), g
 
 
 def scales(layout: Layout) -> str:

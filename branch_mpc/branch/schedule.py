@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import warp as wp
 
-from branch_mpc.branch import front_chain, front_dense, tree_schedule
+from branch_mpc.branch import front_chain, front_dense, front_scan, tree_schedule
 from branch_mpc.branch.arrays import itemsize
 from branch_mpc.branch.plan import Plan
 from branch_mpc.branch.program import Layout, Program
@@ -123,7 +123,7 @@ class Schedule:
     @property
     def by_level(self) -> bool:
         """True when every level is a launch of its own and the update of a front passes through global memory."""
-        return self.kind == "cooperative" and len(self.plan.fronts) > 1
+        return self.kind == "cooperative" and self.plan.kind == "chronological" and len(self.plan.fronts) > 1
 
     @property
     def programs(self) -> tuple[Program, Program]:
@@ -131,11 +131,15 @@ class Schedule:
         dtype = self.plan.problem.dtype.__name__
         if self.plan.kind == "dense":
             return front_dense.programs(self.layout, dtype)
+        if self.plan.kind == "cyclic":
+            return front_scan.programs(self.layout, dtype)
         return front_chain.programs(self.layout, dtype, self.by_level)
 
     @property
     def workspace(self) -> int:
         """Numbers of global memory per instance."""
+        if self.plan.kind == "cyclic":
+            return front_scan.workspace(self.layout)
         return front_dense.workspace(self.layout) if self.plan.kind == "dense" else front_chain.workspace(self.layout, self.by_level)
 
     @property
@@ -168,12 +172,18 @@ class Schedule:
         return "\n".join(lines)
 
     def _notes(self) -> list[str]:
-        if self.kind == "serial" or len(self.plan.fronts) > 1 and self.kind == "fused":
+        if self.kind == "serial" or len(self.plan.fronts) > 1 and self.kind == "fused" and self.plan.kind != "cyclic":
             return []
+        if self.kind not in LANES and self.plan.kind == "cyclic":
+            return ["one thread an instance walks all levels, as serial does"]
         if self.kind not in LANES:
             return ["the fronts of an instance form one chain, so it runs as serial does"]
         if len(self.plan.fronts) == 1:
             return ["the plan has one front, so cooperative and fused are the same: one block per instance"]
+        if self.plan.kind == "cyclic":
+            return [
+                f"one block per instance walks all levels in one launch, as {'fused' if self.kind == 'cooperative' else 'cooperative'} does"
+            ]
         if self.plan.depth == len(self.plan.fronts):
             return ["every level holds one front, so each launch runs one block per instance; fused walks the same chain in one launch"]
         return []

@@ -89,7 +89,7 @@ def forward(matrices: list[tuple[Coefficient, Read]], offset: Callable[[object],
         total = f"T sum = {offset('i') if offset else 'T(0)'};\n"
         for matrix, read in matrices:
             total += unrolled("k", matrix.columns, f"sum += {_entry(matrix)} * {read('k')};")
-        return braces("{", _tables(matrices) + unrolled("i", rows, total + write("i", "sum")))
+        return braces("{", tables([matrix for matrix, _ in matrices]) + unrolled("i", rows, total + write("i", "sum")))
     text = ""
     constants = [(matrix.constant, read) for matrix, read in matrices if matrix.constant is not None]
     for i in range(rows):
@@ -102,10 +102,10 @@ def _entry(matrix: Coefficient) -> str:
     return f"{matrix.name}_t[i * {matrix.columns} + k]"
 
 
-def _tables(matrices: list[tuple[Coefficient, Read]]) -> str:
+def tables(matrices: list[Coefficient]) -> str:
     """Constants that stand beside an array in one product, as a table."""
     text = ""
-    for matrix, _ in matrices:
+    for matrix in matrices:
         if matrix.constant is not None:
             text += f"constexpr T {matrix.name}_t[] = {{{', '.join(literal(float(v)) for v in matrix.constant.ravel())}}};\n"
     return text

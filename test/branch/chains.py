@@ -9,7 +9,7 @@ import branch_mpc.branch as br
 from branch_mpc.oracle import quadratic as oracle
 
 INSTANCES, STEPS, JOINTS = 3, 5, 2
-PLANS = ("chronological", "dense")
+PLANS = ("chronological", "dense", "cyclic")
 SCHEDULES = ("serial", "cooperative", "fused")
 
 
