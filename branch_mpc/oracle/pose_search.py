@@ -4,14 +4,16 @@ The linear systems go to SciPy's sparse LU, which knows nothing of trees, frames
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sparse
-import scipy.sparse.linalg
 
 from branch_mpc.oracle import tree_kinematics as twin
 from branch_mpc.oracle.spatial import skew
 from branch_mpc.robot.tree_model import TreeModel
+
+if TYPE_CHECKING:
+    import scipy.sparse as sparse
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def inverse_left_jacobian(turn: np.ndarray) -> np.ndarray:
     return np.eye(3) - 0.5 * cross + factor * cross @ cross
 
 
-def least_squares(tree: TreeModel, q: np.ndarray, targets: PoseTargets) -> tuple[np.ndarray, sparse.csr_array]:
+def least_squares(tree: TreeModel, q: np.ndarray, targets: PoseTargets) -> "tuple[np.ndarray, sparse.csr_array]":
     """Return weighted residuals r, shape (rows,), and their Jacobian, sparse (rows, T dof); half |r|^2 is the cost.
 
     Args:
@@ -53,6 +55,8 @@ def least_squares(tree: TreeModel, q: np.ndarray, targets: PoseTargets) -> tuple
         q: Configurations [rad | m], shape (T, coordinates).
         targets: What to reach.
     """
+    import scipy.sparse as sparse  # here, so that maps without the twin need no SciPy
+
     frames, n = len(q), tree.dof
     rows: list[np.ndarray] = []
     entries: list[tuple[int, int, np.ndarray]] = []  # first row, first column, block
@@ -106,6 +110,9 @@ def search(
         bounds: Least and most damping.
         factors: Of the damping after an accepted and after a refused step.
     """
+    import scipy.sparse as sparse
+    import scipy.sparse.linalg
+
     q = np.array(start, dtype=float)
     residual, jacobian = least_squares(tree, q, targets)
     for _ in range(iterations):
