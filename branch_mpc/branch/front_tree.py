@@ -14,23 +14,28 @@ Source: Duff, Erisman, Reid, Direct Methods for Sparse Matrices (2017), chapter 
 section 7.2, for the substitution on a tree.
 """
 
+from branch_mpc.branch import front_lanes
 from branch_mpc.branch.text import Worker, braces
 
 
 def front(worker: Worker, *, on_chip: int, unroll: bool) -> str:
     """Statements that factor `front` of `cell` with the sizes M, P, Q; `on_chip` numbers of a panel, 0 for in place."""
-    text = "const int E = M + P + Q, MP = M + P;\n"
+    text = f"const int E = M + P + Q, MP = M + P, LD = {'MP | 1' if on_chip and worker.block else 'MP'};\n"
     if on_chip and not worker.block:
         text += f"T A[{on_chip}];\n"
     elif not on_chip:
         text += "T* const A = panels.data + (size_t)cell * PANELS + row[H_PANEL];\n"
     text += "int failed = 0;\n"
-    text += "auto F = [&](int i, int j) -> T& { return j < MP ? A[i * MP + j] : update(row[H_UPDATE] + (i - MP) * Q + j - MP); };\n"
-    text += worker.each("i", "(E + 1) * MP", "A[i] = T(0);") + worker.each("i", "Q * Q + Q", "update(row[H_UPDATE] + i) = T(0);")
-    text += worker.sync + _assemble(worker) + braces("if (M > 0) {", _substitute(worker)) + _panel(worker, unroll)
+    text += "auto F = [&](int i, int j) -> T& { return j < MP ? A[i * LD + j] : update(row[H_UPDATE] + (i - MP) * Q + j - MP); };\n"
+    if worker.block:
+        text += front_lanes.assemble() + braces("if (M > 0) {", _substitute(worker)) + front_lanes.panel()
+    else:
+        text += "for (int i = 0; i < (E + 1) * MP; ++i) A[i] = T(0);\n"
+        text += "for (int i = 0; i < Q * Q + Q; ++i) update(row[H_UPDATE] + i) = T(0);\n"
+        text += _assemble(worker) + braces("if (M > 0) {", _substitute(worker)) + _panel(worker, unroll)
     text += _update(worker, unroll) + (_store(worker) if on_chip else "")
     word = "if (failed) wp::atomic_max(&status.data[cell], (FRONTS - front) * 4 + (failed & 1 ? 3 : 2));\n"
-    return text + (braces("if (lane == 0) {", word) if worker.block else word) + worker.sync
+    return text + word + worker.sync
 
 
 def _assemble(worker: Worker) -> str:
@@ -59,15 +64,15 @@ def _substitute(worker: Worker) -> str:
     text = RELATION
     text += "T t[12 * 6], R[12 * 6];\n"
     columns = "for (int i = 0; i < 6; ++i) t[k * 6 + i] = column(k, i);\n"
-    products = "T sum = T(0);\nfor (int j = 0; j < 6; ++j) sum += A[(i > j ? i : j) * MP + (i > j ? j : i)] * t[k * 6 + j];\n"
+    products = "T sum = T(0);\nfor (int j = 0; j < 6; ++j) sum += A[(i > j ? i : j) * LD + (i > j ? j : i)] * t[k * 6 + j];\n"
     text += braces("for (int k = 0; k < K; ++k) {", columns + braces("for (int i = 0; i < 6; ++i) {", products + "R[k * 6 + i] = sum;"))
     pair = "const int a = at(k), b = at(l);\nif (a < b) continue;\nT sum = T(0);\n"
-    pair += "for (int i = 0; i < 6; ++i) sum += t[k * 6 + i] * (R[l * 6 + i] + A[(6 + b) * MP + i]) + A[(6 + a) * MP + i] * t[l * 6 + i];\n"
+    pair += "for (int i = 0; i < 6; ++i) sum += t[k * 6 + i] * (R[l * 6 + i] + A[(6 + b) * LD + i]) + A[(6 + a) * LD + i] * t[l * 6 + i];\n"
     text += worker.grid("k", "K", "l", "K", pair + "F(6 + a, 6 + b) += sum;")
     other = "if (j >= dof_at && j < dof_at + dofs || twist_at >= 0 && j >= twist_at && j < twist_at + 6) continue;\n"
-    other += "const int a = at(k);\nT sum = T(0);\nfor (int i = 0; i < 6; ++i) sum += t[k * 6 + i] * A[(6 + j) * MP + i];\n"
+    other += "const int a = at(k);\nT sum = T(0);\nfor (int i = 0; i < 6; ++i) sum += t[k * 6 + i] * A[(6 + j) * LD + i];\n"
     text += worker.grid("k", "K", "j", "P + Q", other + "F(6 + (a > j ? a : j), 6 + (a > j ? j : a)) += sum;")
-    right = "T sum = T(0);\nfor (int i = 0; i < 6; ++i) sum += t[k * 6 + i] * A[E * MP + i];\nF(E, 6 + at(k)) += sum;"
+    right = "T sum = T(0);\nfor (int i = 0; i < 6; ++i) sum += t[k * 6 + i] * A[E * LD + i];\nF(E, 6 + at(k)) += sum;"
     return text + worker.each("k", "K", right) + worker.sync
 
 
@@ -82,38 +87,32 @@ auto column = [&](int k, int i) -> T {
 
 def _panel(worker: Worker, unroll: bool) -> str:
     """Right-looking; the right-hand side is the last row. Bit 1 of `failed`: a pivot, bit 2: a right-hand side."""
-    pivot = "const int c = M + k;\nconst T d = A[c * MP + c];\n"
+    pivot = "const int c = M + k;\nconst T d = A[c * LD + c];\n"
     pivot += "const bool good = d > T(0) && d * T(0) == T(0);\nif (!good) failed |= 1;\n"
-    pivot += "const T inverse = good ? T(1) / wp::sqrt(d) : T(0);\n" + worker.sync
-    scale = worker.each("i", "E + 1", "A[i * MP + c] *= inverse;", start="c + 1")
-    scale += f"{worker.first}A[c * MP + c] = inverse;\n" + worker.sync
-    if worker.block:
-        row = "const int end = i < MP ? i + 1 : MP;\nconst T f = A[i * MP + c];\n"
-        row += "for (int j = c + 1; j < end; ++j) A[i * MP + j] -= f * A[j * MP + c];"
-        eliminate = worker.each("i", "E + 1", row, start="c + 1") + worker.sync
-    else:
-        eliminate = "for (int j = c + 1; j < MP; ++j) column[j] = A[j * MP + c];\n"
-        row = "const int end = i < MP ? i + 1 : MP;\nconst T f = A[i * MP + c];\nT* const line = A + i * MP;\n"
-        row += "for (int j = c + 1; j < end; ++j) line[j] -= f * column[j];"
-        eliminate += worker.each("i", "E + 1", row, start="c + 1")
+    pivot += "const T inverse = good ? T(1) / wp::sqrt(d) : T(0);\n"
+    scale = worker.each("i", "E + 1", "A[i * LD + c] *= inverse;", start="c + 1") + "A[c * LD + c] = inverse;\n"
+    scale += "for (int j = c + 1; j < MP; ++j) column[j] = A[j * LD + c];\n"
+    row = "const int end = i < MP ? i + 1 : MP;\nconst T f = A[i * LD + c];\nT* const line = A + i * LD;\n"
+    row += "for (int j = c + 1; j < end; ++j) line[j] -= f * column[j];"
+    eliminate = worker.each("i", "E + 1", row, start="c + 1")
     head = "WP_PRAGMA_UNROLL\n" if unroll else ""
-    text = ("" if worker.block else "T column[PANEL_WIDTH];\n") + head + braces("for (int k = 0; k < P; ++k) {", pivot + scale + eliminate)
-    return text + "for (int k = 0; k < P; ++k) if (!(A[E * MP + M + k] * T(0) == T(0))) failed |= 2;\n"
+    text = "T column[PANEL_WIDTH];\n" + head + braces("for (int k = 0; k < P; ++k) {", pivot + scale + eliminate)
+    return text + "for (int k = 0; k < P; ++k) if (!(A[E * LD + M + k] * T(0) == T(0))) failed |= 2;\n"
 
 
 def _update(worker: Worker, unroll: bool) -> str:
-    entry = "const T* const a = A + (MP + i) * MP + M;\nconst T* const b = A + (MP + j) * MP + M;\nT sum = T(0);\n"
+    entry = "const T* const a = A + (MP + i) * LD + M;\nconst T* const b = A + (MP + j) * LD + M;\nT sum = T(0);\n"
     entry += ("WP_PRAGMA_UNROLL\n" if unroll else "") + "for (int k = 0; k < P; ++k) sum += a[k] * b[k];\n"
     text = worker.grid("i", "Q + 1", "j", "Q", braces("if (j <= i) {", entry + "update(row[H_UPDATE] + i * Q + j) -= sum;"))
-    finite = "for (int i = 0; i < Q; ++i) if (!(update(row[H_UPDATE] + Q * Q + i) * T(0) == T(0))) failed |= 2;\n"
+    finite = worker.each("i", "Q", "if (!(update(row[H_UPDATE] + Q * Q + i) * T(0) == T(0))) failed |= 2;")
     return text + worker.sync + finite
 
 
 def _store(worker: Worker) -> str:
-    return worker.grid("i", "P + Q + 1", "j", "P", "panel(row[H_PANEL] + i * P + j) = A[(M + i) * MP + M + j];")
+    return worker.grid("i", "P + Q + 1", "j", "P", "panel(row[H_PANEL] + i * P + j) = A[(M + i) * LD + M + j];")
 
 
-def back(worker: Worker, *, on_chip: bool, wide: int) -> str:
+def back(worker: Worker, *, on_chip: bool, wide: int, staged: bool) -> str:
     """Statements that solve `front` of `cell` from the solution of its coupled variables."""
     text = "const int* const ids = table.data + row[H_IDS];\n"
     if on_chip:
@@ -121,10 +120,12 @@ def back(worker: Worker, *, on_chip: bool, wide: int) -> str:
     else:
         text += "const T* const A = panels.data + (size_t)cell * PANELS + row[H_PANEL] + M * (M + P) + M;\n"
         text += "auto L = [&](int i, int j) -> T { return A[i * (M + P) + j]; };\n"
-    text += "" if worker.block else f"T s[{wide}];\n"
-    start = "T sum = -L(P + Q, j);\nfor (int i = 0; i < Q; ++i) sum -= L(P + i, j) * value(cell, ids[P + i]);\ns[j] = sum;"
-    text += worker.each("j", "P", start) + worker.sync
-    step = "const T x = s[j] * L(j, j);\n" + worker.sync + worker.each("i", "j", "s[i] -= L(j, i) * x;")
-    text += braces("for (int j = P - 1; j >= 0; --j) {", step + f"{worker.first}value(cell, ids[j]) = x;\n" + worker.sync)
+    if worker.block:
+        text += front_lanes.back(staged)
+    else:
+        text += f"T s[{wide}];\n"
+        start = "T sum = -L(P + Q, j);\nfor (int i = 0; i < Q; ++i) sum -= L(P + i, j) * value(cell, ids[P + i]);\ns[j] = sum;"
+        step = "const T x = s[j] * L(j, j);\n" + worker.each("i", "j", "s[i] -= L(j, i) * x;") + "value(cell, ids[j]) = x;\n"
+        text += worker.each("j", "P", start) + braces("for (int j = P - 1; j >= 0; --j) {", step)
     twist = "T sum = T(0);\nfor (int k = 0; k < K; ++k) sum += column(k, i) * value(cell, ids[at(k)]);\n"
     return text + braces("if (M > 0) {", RELATION + worker.each("i", "6", twist + "value(cell, row[H_TWIST] + i) = sum;") + worker.sync)

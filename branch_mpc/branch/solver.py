@@ -1,6 +1,7 @@
 """The solver: compiled kernels, their arrays, and recorded launches."""
 
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import warp as wp
@@ -137,6 +138,8 @@ def compile(
         raise DeviceError(f"device '{device}' does not exist", f"choose one of {known}") from error
     if isinstance(plan, TreePlan):
         _check_tree(plan, target, dtype)
+        if not target.is_cpu:  # a schedule made for a larger device factors in place here
+            schedule = replace(schedule, shared_memory=min(schedule.shared_memory, int(target.max_shared_memory_per_block)))
         return TreeSolver(plan, schedule, target)
     for name, array in plan.problem.arrays().items():
         if array.dtype is not dtype:

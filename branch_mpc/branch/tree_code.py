@@ -6,7 +6,8 @@ single front, a path, or all of them; a launch takes a range of groups.
 
 from dataclasses import dataclass
 
-from branch_mpc.branch import front_tree
+from branch_mpc.branch import front_lanes, front_tree
+from branch_mpc.branch.arrays import itemsize
 from branch_mpc.branch.pieces import Source
 from branch_mpc.branch.program import Program
 from branch_mpc.branch.tables import FrontTable, layout_names
@@ -42,6 +43,13 @@ class Layout:
     def widest(self) -> int:
         """Largest number of eliminated unknowns of a front."""
         return max(1, *(front.widths[1] for front in self.plan.fronts))
+
+    @property
+    def staged(self) -> int:
+        """Numbers that a block of the solve kernel keeps on chip: its part of the solution, and L where it fits."""
+        whole = self.widest * (self.widest + 1)
+        fits = self.on_chip and whole * itemsize(self.plan.problem.dtype) <= front_lanes.STAGED
+        return whole if fits else self.widest
 
 
 def source_pointers(sources: list[Source], split: int) -> str:
@@ -141,13 +149,15 @@ def _block(layout: Layout, shared: int) -> str:
     if not layout.worker.block:
         return ""
     text = "const int lane = WP_TILE_THREAD_IDX; constexpr int lanes = WP_TILE_BLOCK_DIM;\n"
-    return text + ("T* const A = (T*)storage.data.ptr;\n" if shared else "")
+    return text + (f"constexpr int WIDEST = {layout.widest};\n" if shared else "")
 
 
 def factor(layout: Layout, dtype: str) -> Program:
     """The kernel that eliminates the fronts of a group."""
-    shared = layout.on_chip if layout.worker.block else 0
+    shared = layout.on_chip + layout.widest if layout.worker.block else 0
     text = preamble(layout, dtype) + source_pointers(layout.plan.pieces.sources, layout.plan.split) + _block(layout, shared)
+    if shared:
+        text += "T* const inverses = (T*)storage.data.ptr;\n" + ("T* const A = inverses + WIDEST;\n" if layout.on_chip else "")
     text += _runner(layout, front_tree.front(layout.worker, on_chip=layout.on_chip, unroll=layout.unroll))
     skip = f"active.data[cell / {layout.plan.split}] == 0"
     return Program("factor", _constants(layout, text + _walk(layout, skip, backward=False)), shared, not layout.blocks)
@@ -155,9 +165,10 @@ def factor(layout: Layout, dtype: str) -> Program:
 
 def solve(layout: Layout, dtype: str) -> Program:
     """The kernel that substitutes back."""
-    shared = layout.widest if layout.worker.block else 0
-    text = preamble(layout, dtype) + _block(layout, shared).replace("T* const A", "T* const s")
-    text += _runner(layout, front_tree.back(layout.worker, on_chip=bool(layout.on_chip), wide=layout.widest))
+    shared = layout.staged if layout.worker.block else 0
+    text = preamble(layout, dtype) + _block(layout, shared) + ("T* const s = (T*)storage.data.ptr;\n" if shared else "")
+    staged = shared > layout.widest
+    text += _runner(layout, front_tree.back(layout.worker, on_chip=bool(layout.on_chip), wide=layout.widest, staged=staged))
     instance = f"cell / {layout.plan.split}"
     skip = f"active.data[{instance}] == 0 || pivot_failed.data[{instance}] != 0"
     return Program("solve", _constants(layout, text + _walk(layout, skip, backward=True)), shared, not layout.blocks)

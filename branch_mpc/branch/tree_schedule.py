@@ -86,21 +86,28 @@ class TreeSchedule:
     @cached_property
     def widest_panel(self) -> int:
         """Numbers of the largest panel."""
+        sizes = [front.widths for front in self.plan.fronts]
+        if self.kind in LANES:  # rows are padded to an odd length: lanes read down columns without bank conflicts
+            return max((m + p + q + 1) * (m + p | 1) for m, p, q in sizes)
         return max(tables.panel_size(front, False) for front in self.plan.fronts)
+
+    @property
+    def _block_numbers(self) -> int:
+        """Numbers a block shares: the panel and one over the diagonal of L."""
+        return self.widest_panel + max(1, *(front.widths[1] for front in self.plan.fronts))
 
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block."""
         if self.kind not in LANES or not self.on_chip(cpu=False):
             return 0
-        return self.widest_panel * itemsize(self.plan.problem.dtype)
+        return self._block_numbers * itemsize(self.plan.problem.dtype)
 
     def on_chip(self, cpu: bool) -> bool:
         """True where panels are factored in registers or shared memory."""
         if self.kind in LANES:
-            return self.widest_panel * itemsize(self.plan.problem.dtype) <= (
-                min(CPU_ARENA, self.shared_memory) if cpu else self.shared_memory
-            )
+            limit = min(CPU_ARENA, self.shared_memory) if cpu else self.shared_memory
+            return self._block_numbers * itemsize(self.plan.problem.dtype) <= limit
         return not cpu and self.widest_panel <= REGISTERS
 
     def layout(self, cpu: bool) -> Layout:
