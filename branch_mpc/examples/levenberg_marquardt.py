@@ -25,7 +25,7 @@ class SearchSettings:
     """How a search damps and when it ends."""
 
     iterations: int = param(24, doc="steps tried", low=1, high=1000)
-    damping: float = param(1e-2, doc="first damping, added to the diagonal of the Hessian", low=1e-8, high=1e8)
+    damping: float = param(0.1, doc="first damping, added to the diagonal of the Hessian", low=1e-8, high=1e8)
     damping_min: float = param(1e-5, doc="least damping: float32 needs some on a redundant robot", low=1e-8, high=1.0)
     damping_max: float = param(1e6, doc="most damping", low=1.0, high=1e12)
     shrink: float = param(0.25, doc="factor of the damping after an accepted step", low=1e-3, high=1.0)

@@ -95,7 +95,7 @@ def search(
     targets: PoseTargets,
     *,
     iterations: int,
-    damping: float = 1e-2,
+    damping: float = 0.1,
     bounds: tuple[float, float] = (1e-5, 1e6),
     factors: tuple[float, float] = (0.25, 4.0),
 ) -> tuple[np.ndarray, float]:
