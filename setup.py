@@ -153,7 +153,7 @@ setup(
         (f"lib/{NAME}", sorted(glob("scripts/*"))),
     ],
     install_requires=requirements("core"),
-    extras_require={name: requirements(name) for name in ("ros", "test", "plot", "robots")},
+    extras_require={name: requirements(name) for name in ("ros", "test", "plot", "robots", "peers")},
     entry_points={
         "console_scripts": [
             "branch_mpc = branch_mpc.cli:main",
