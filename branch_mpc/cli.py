@@ -1,4 +1,4 @@
-"""The command `branch_mpc`: figure8 and compare."""
+"""The command `branch_mpc`: figure8, compare, report, bench, policy and tune."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import branch_mpc
-from branch_mpc import cli_compare, cli_figure8
+from branch_mpc import cli_bench, cli_compare, cli_figure8, cli_policy
 from branch_mpc.errors import BranchMpcError
 
 INTERRUPTED = 130
@@ -26,7 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="branch_mpc", description="Model-predictive control of torque-controlled robot arms.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"branch_mpc {branch_mpc.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (cli_figure8, cli_compare):
+    for command in (cli_figure8, cli_compare, cli_bench, cli_policy):  # cli_policy last: it adds to `bench`
         command.add_parser(commands)
     return parser
 

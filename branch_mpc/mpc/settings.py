@@ -29,7 +29,7 @@ class PolicySettings:
     schedule: str = param("auto", choices=("auto", "serial", "cooperative", "fused"), doc="kernel schedule")
     merit_block: int = param(0, low=0, high=1024, doc="threads in a block of the merit kernel, 0 for the policy's choice")
     reduction: str = param("auto", choices=("auto", "float64", "float32"), doc="precision of the merit's sums on the torque form")
-    tuning: str = param("auto", doc="measured launch choices: a JSON file, 'off', or 'auto': ~/.config/branch_mpc/tuning.json if it exists")
+    tuning: str = param("auto", doc="measured launch choices: a JSON file, 'none', or 'auto' for ~/.config/branch_mpc/tuning.json")
 
 
 @dataclass(frozen=True)

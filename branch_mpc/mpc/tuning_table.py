@@ -96,7 +96,7 @@ def load_table(path: Path) -> TuningTable:
     Raises:
         SettingError: The file is missing, is not JSON, or is not a tuning table of this version.
     """
-    remedy = "run branch_mpc tune again, or set policy.tuning to off"
+    remedy = "run branch_mpc tune again, or set policy.tuning to none"
     try:
         content = json.loads(path.read_text())
         if content["version"] != VERSION:
@@ -109,8 +109,8 @@ def load_table(path: Path) -> TuningTable:
 
 
 def table_for(setting: str) -> TuningTable | None:
-    """Return the table that the parameter `policy.tuning` names: a file, 'off', or 'auto' for this user's if there is one."""
-    if setting == "off":
+    """Return the table that the parameter `policy.tuning` names: a file, 'none', or 'auto' for this user's if there is one."""
+    if setting == "none":
         return None
     if setting != "auto":
         return load_table(Path(setting).expanduser())

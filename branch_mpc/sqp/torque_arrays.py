@@ -35,7 +35,7 @@ class TorqueArrays:
         self.candidate_costs, self.candidate_defects = zeros(M, CANDIDATES, N), zeros(M, CANDIDATES, N)
         self.merit, self.initial_merit, self.defect, self.kkt, self.step_size = (zeros(M) for _ in range(5))
         self.rho, self.first_rho, self.mu, self.tolerance, self._factor = (zeros(M) for _ in range(5))
-        self.steps, self.linear_iterations = zeros(K, M), zeros(K, M, dtype=wp.int32)
+        self.steps, self.merits, self.linear_iterations = zeros(K, M), zeros(K, M), zeros(K, M, dtype=wp.int32)
         self.active, self.failed, self.pivot_failed = (zeros(M, dtype=wp.int32) for _ in range(3))
         self.weights, self.nominal = zeros(8), zeros(n)
         self._step_array = wp.array([step], dtype=real, device=self.device)

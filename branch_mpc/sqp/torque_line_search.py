@@ -48,7 +48,7 @@ if (best >= 0) {
 }
 if (lane != 0) return;
 merit.data[problem] = lowest; step_size.data[problem] = alpha;
-steps.data[iteration * steps.shape[1] + problem] = alpha;
+steps.data[iteration * steps.shape[1] + problem] = alpha; merits.data[iteration * steps.shape[1] + problem] = lowest;
 if (best >= 0) defect.data[problem] = gaps[best];
 real own = rho.data[problem], d = factor.data[problem];
 if (!usable) own = wp::min(own * real(100), real(10));
@@ -85,7 +85,7 @@ def begin_kernel(dtype: str, reduction: str) -> Any:
 def search_kernel(n: int, dtype: str, reduction: str) -> Any:
     """Kernel over blocks (problems): the best candidate, the new iterate, rho."""
     arrays = {"costs": 3, "defects": 3, "mu": 1, "dX": 3, "dU": 3}
-    outputs = {"merit": 1, "defect": 1, "step_size": 1, "rho": 1, "factor": 1, "X": 3, "U": 3, "steps": 2}
+    outputs = {"merit": 1, "defect": 1, "step_size": 1, "rho": 1, "factor": 1, "X": 3, "U": 3, "steps": 2, "merits": 2}
     types = {name: f"{dtype} {count}" for name, count in (arrays | outputs).items()}
     types |= {name: "int32 1" for name in ("active", "failed", "pivots")}
     body = _types(n, dtype, reduction) + LANES + SEARCH

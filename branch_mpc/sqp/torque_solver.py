@@ -169,7 +169,7 @@ class TorqueSolver(TorqueArrays):
         self._launch(merit, dim, [*inputs, self.candidate_costs, self.candidate_defects])
         mark()
         found = [self.candidate_costs, self.candidate_defects, self.mu, self.dX, self.dU]
-        state = [self.merit, self.defect, self.step_size, self.rho, self._factor, self.X, self.U, self.steps]
+        state = [self.merit, self.defect, self.step_size, self.rho, self._factor, self.X, self.U, self.steps, self.merits]
         flags = [self.active, self.failed, self.pivot_failed, iteration, int(s.adapt_rho)]
         self._tiled(self._search, (M,), [*found, *state, *flags], torque_line_search.BLOCK_DIM)
         mark()
@@ -271,7 +271,7 @@ class TorqueSolver(TorqueArrays):
         """Return host copies of the arrays."""
         wp.synchronize_device(self.device)
         X, n = self.X.numpy().copy(), self.articulation.dof
-        arrays = (self.linear_iterations, self.steps, self.initial_merit, self.merit, self.defect, self.kkt, self.rho)
+        arrays = (self.linear_iterations, self.steps, self.merits, self.initial_merit, self.merit, self.defect, self.kkt, self.rho)
         copies = (array.numpy().copy() for array in arrays)
         flags = self.pivot_failed.numpy() != 0, self.active.numpy() == 0
         times = np.zeros((0, len(STAGES))) if stage_times is None else stage_times

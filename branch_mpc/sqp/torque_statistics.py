@@ -22,6 +22,8 @@ class TorqueStatistics:
     """Shape (K, M): PCG iterations, or 1 after a direct solve and 2 after its failure; 0: nothing to do, or stopped before."""
     step_sizes: np.ndarray
     """Accepted step lengths, 0 when refused or stopped before, shape (K, M)."""
+    merits: np.ndarray
+    """Merit after each SQP iteration, 0 where the problem had stopped before, shape (K, M)."""
     initial_merit: np.ndarray
     """Merit of the seed, shape (M,)."""
     final_merit: np.ndarray
@@ -38,6 +40,14 @@ class TorqueStatistics:
     """True where a linear solve found nothing to do, shape (M,)."""
     stage_times: np.ndarray = field(default_factory=lambda: np.zeros((0, len(STAGES))))
     """Times of the stages [s], shape (K, 5), only of `timed` solves."""
+
+    @property
+    def merit_history(self) -> np.ndarray:
+        """Merit of the seed and after each iteration, shape (K + 1, M); a problem that stopped keeps its last one."""
+        rows = [self.initial_merit]
+        for merit, iterations in zip(self.merits, self.linear_iterations, strict=True):
+            rows.append(np.where(iterations > 0, merit, rows[-1]))
+        return np.array(rows)
 
     def summary(self) -> str:
         """One line for people."""
