@@ -14,8 +14,9 @@ from branch_mpc.examples.trajectory_ik import TrajectoryWeights, trajectory_prob
 from branch_mpc.robot.tree_library import load_tree
 
 APPLICATIONS = ("mpc", "ik", "trajectory", "contact")
+CHAIN_PLANS = ("chronological", "cyclic", "dense")
 CHAIN_SCHEDULES = ("serial", "cooperative", "fused")
-"""Schedules of the controller's chain of states; the others report on its problem as coupled frames."""
+"""Plans and schedules of the controller's chain of states; the others report on its problem as coupled frames."""
 
 
 def report_of(robot: str, application: str, batch: int, knots: int, choice: Choice) -> str:
@@ -44,7 +45,7 @@ def report_of(robot: str, application: str, batch: int, knots: int, choice: Choi
         raise SettingError(f"batch is {batch}, knots {knots}", "give a batch of at least 1 and at least 2 knots")
     tree = load_tree(robot)
     lead = f"{tree.name}, {application}"
-    if application == "mpc" and choice.plan in ("chronological", "dense") and choice.schedule in CHAIN_SCHEDULES:
+    if application == "mpc" and choice.plan in CHAIN_PLANS and choice.schedule in CHAIN_SCHEDULES:
         found = planned(*_chain(tree.dof, batch, knots), choice)
         lead += f": a chain of {knots} states"
     else:

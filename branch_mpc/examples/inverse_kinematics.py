@@ -15,7 +15,7 @@ from branch_mpc.errors import ProblemError
 from branch_mpc.examples import kernels
 from branch_mpc.examples.choices import PLANS, SCHEDULES, TREE_SERIAL, Choice
 from branch_mpc.examples.levenberg_marquardt import POSE_SEARCH, Poses, Search, SearchSettings, captured, sample_configurations
-from branch_mpc.examples.residuals import follow, limit, reach, turn
+from branch_mpc.examples.residuals import follow, keep, limit, posture, reach, turn
 from branch_mpc.examples.targets import EffectorPoses, body_rotations, effector_poses
 from branch_mpc.robot.tree_library import load_tree, tree_names
 from branch_mpc.robot.tree_model import TreeModel
@@ -118,7 +118,7 @@ def pose_problem(tree: TreeModel, instances: int, device: str, weights: IkWeight
     """
     poses = Poses(tree, instances, 1, device)
     targets = add_effector_terms(poses, weights.position, weights.rotation)
-    add_limit_term(poses, weights.limit)
+    add_joint_terms(poses, weights.limit)
     return poses, *targets
 
 
@@ -154,11 +154,25 @@ def add_effector_terms(poses: Poses, position_weight: float, rotation_weight: fl
     return position, rotation
 
 
-def add_limit_term(poses: Poses, weight: float) -> None:
-    """Add the joint-limit residuals; a weight of zero leaves them out."""
-    if weight > 0.0:
-        lower, upper = (np.clip(bound, -FAR, FAR).astype(np.float32) for bound in (poses.tree.lower, poses.tree.upper))
-        poses.problem.add(limit, d=poses.u.dofs, lo=lower, hi=upper, weight=weight)
+def add_joint_terms(poses: Poses, limit_weight: float, posture_weight: float = 0.0, rest: np.ndarray | None = None) -> None:
+    """Add the residuals of joint limits and of a posture; a weight of zero leaves its term out.
+
+    Args:
+        poses: The configurations.
+        limit_weight: Weight of the squared excess over a limit [1/rad^2].
+        posture_weight: Weight of the squared distance from `rest` [1/rad^2].
+        rest: Rest positions in tangent coordinates [rad | m], shape (dof,); default zero.
+    """
+    lower, upper = (np.clip(bound, -FAR, FAR).astype(np.float32) for bound in (poses.tree.lower, poses.tree.upper))
+    goal = np.zeros(poses.tree.dof, dtype=np.float32) if rest is None else rest.astype(np.float32)
+    add, dofs = poses.problem.add, poses.u.dofs
+    if limit_weight > 0.0 and posture_weight > 0.0:
+        emphasis = float(np.sqrt(posture_weight / limit_weight))
+        add(keep, d=dofs, lo=lower, hi=upper, rest=goal, emphasis=emphasis, weight=limit_weight)
+    elif limit_weight > 0.0:
+        add(limit, d=dofs, lo=lower, hi=upper, weight=limit_weight)
+    elif posture_weight > 0.0:
+        add(posture, d=dofs, rest=goal, weight=posture_weight)
 
 
 def start_configurations(tree: TreeModel, starts: int, seed: int = 0) -> np.ndarray:

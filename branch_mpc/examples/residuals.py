@@ -38,6 +38,13 @@ def posture(d: br.Dof, rest: float) -> float:
 
 
 @br.residual
+def keep(d: br.Dof, lo: float, hi: float, rest: float, emphasis: float) -> wp.vec2:
+    """`limit` and, times `emphasis`, `posture` in one: a launch less is needed."""
+    v = d.q + d.value
+    return wp.vec2(wp.max(v - hi, 0.0) + wp.max(lo - v, 0.0), emphasis * (v - rest))
+
+
+@br.residual
 def smooth(a: br.Dof, b: br.Dof, inv_dt: float) -> float:
     """Velocity of a joint between two frames [rad/s | m/s]."""
     return ((b.q + b.value) - (a.q + a.value)) * inv_dt

@@ -14,9 +14,9 @@ import warp as wp
 
 from branch_mpc.errors import ProblemError
 from branch_mpc.examples.choices import CHRONOLOGICAL_SERIAL, PLANS, SCHEDULES, Choice
-from branch_mpc.examples.inverse_kinematics import add_effector_terms, add_limit_term
+from branch_mpc.examples.inverse_kinematics import add_effector_terms, add_joint_terms
 from branch_mpc.examples.levenberg_marquardt import TRAJECTORY_SEARCH, Poses, Search, SearchSettings, sample_configurations
-from branch_mpc.examples.residuals import posture, smooth
+from branch_mpc.examples.residuals import smooth
 from branch_mpc.examples.targets import EffectorPoses, body_rotations, effector_poses
 from branch_mpc.robot.tree_library import load_tree, tree_names
 from branch_mpc.robot.tree_model import TreeModel
@@ -107,12 +107,10 @@ def trajectory_problem(
         raise ProblemError(f"a trajectory of {frames} frames", "give at least 2; a single pose is InverseKinematics")
     poses = Poses(tree, instances, frames, device)
     targets = add_effector_terms(poses, weights.position, weights.rotation)
-    add_limit_term(poses, weights.limit)
+    add_joint_terms(poses, weights.limit, weights.posture, rest_numbers(tree))
     u = poses.u
     if weights.smooth > 0.0:
         poses.problem.add(smooth, a=u.dofs[:, :-1], b=u.dofs[:, 1:], inv_dt=weights.rate, weight=weights.smooth)
-    if weights.posture > 0.0:
-        poses.problem.add(posture, d=u.dofs, rest=rest_numbers(tree).astype(np.float32), weight=weights.posture)
     return poses, *targets
 
 

@@ -62,3 +62,12 @@ def test_a_small_map_in_json_rows_and_picture(
         assert row["passed"] and row["us"] > 0.0 and row["residual"] < row["gate"] and row["reference"] == "float64 twin"
     assert json.loads(rows.read_text())["rows"] == result["rows"]
     assert result["summary"]["cells"][0]["plan"] in ("tree", "dense")
+
+
+def test_the_controller_has_a_report_for_every_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    """Schedules and orders that a chain of states does not have report on the controller's problem as coupled frames."""
+    for order in choices.PLANS:
+        for schedule in choices.SCHEDULES:
+            assert cli.main(["report", "--knots", "12", "--batch", "2", "--order", order, "--schedule", schedule]) == 0
+            text = capsys.readouterr().out
+            assert f"schedule {schedule}" in text and ("chain of 12 states" in text or "coupled frames" in text)

@@ -16,11 +16,20 @@ from branch_mpc.robot.tree_model import TreeModel
 FRAMES = 6
 
 
-def _twin(tree: TreeModel, targets: EffectorPoses, weights: TrajectoryWeights, iterations: int) -> np.ndarray:
+def _targets(targets: EffectorPoses, weights: TrajectoryWeights) -> pose_search.PoseTargets:
     rotation = np.array([[twin.rotation_of_quaternion(q) for q in frame] for frame in targets.rotation[0]])
     values = (weights.position, weights.rotation, weights.limit, weights.smooth, weights.posture, weights.rate)
+    return pose_search.PoseTargets(targets.position[0], rotation, *values)
+
+
+def _twin(tree: TreeModel, targets: EffectorPoses, weights: TrajectoryWeights, iterations: int) -> np.ndarray:
     start = np.repeat(tree.nominal[None], FRAMES, axis=0)
-    return pose_search.search(tree, start, pose_search.PoseTargets(targets.position[0], rotation, *values), iterations=iterations)[0]
+    return pose_search.search(tree, start, _targets(targets, weights), iterations=iterations)[0]
+
+
+def _cost(tree: TreeModel, path: np.ndarray, targets: EffectorPoses, weights: TrajectoryWeights) -> float:
+    residual = pose_search.least_squares(tree, path, _targets(targets, weights))[0]
+    return 0.5 * float(residual @ residual)
 
 
 @pytest.mark.parametrize("plan", ["chronological", "cyclic", "dense", "tree"])
@@ -34,6 +43,28 @@ def test_every_order_finds_the_trajectory_of_the_twin(plan: str) -> None:
     # The optimum is flat along the posture (weight 1e-4): float32 resolves joints to 1e-3 rad, effectors to 1e-4 m.
     assert np.abs(path[0] - _twin(tree, targets, weights, 32)).max() < 2e-3
     assert effector_poses(tree, path).error(EffectorPoses(targets.position, targets.rotation))[0].max() < 5e-3
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        TrajectoryWeights(posture=0.0, smooth=1e-5),
+        TrajectoryWeights(limit=0.0, smooth=1e-5),
+        TrajectoryWeights(rotation=0.0, smooth=1e-5, posture=1e-2),
+        TrajectoryWeights(position=0.0, smooth=0.0),
+    ],
+    ids=["no posture", "no limit", "no rotation", "no position, no smoothness"],
+)
+def test_terms_can_be_left_out(weights: TrajectoryWeights) -> None:
+    """A weight of zero leaves its term out, and what is left is minimised as by the twin."""
+    tree = load_tree("indy7")
+    targets = smooth_targets(tree, 1, FRAMES, spread=0.2)
+    solver = TrajectoryIk(tree, 1, FRAMES, weights=weights)
+    solver.set_targets(targets)
+    solver.solve()
+    cost = _cost(tree, _twin(tree, targets, weights, 32), targets, weights)
+    # The float32 cost of the same optimum; terms of order 1e-3 cancel to about 1e-7.
+    assert float(solver.search.cost.numpy()[0]) == pytest.approx(cost, rel=1e-2, abs=1e-6)
 
 
 def test_smoothness_slows_the_joints() -> None:
