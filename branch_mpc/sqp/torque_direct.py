@@ -2,8 +2,8 @@
 
 -S is positive definite and block tridiagonal, so l minimises sum 1/2 l_k' D_k l_k + l_k' E_k l_{k-1} + gamma_k' l_k with D, E the
 blocks of -S. Branch solves it as a chain whose input of frame k is l_k and whose state is the costate before, x_{k+1} = l_k:
-a relation with A = 0 and B = 1. The chronological plan on it is the block Cholesky sweep (block Thomas); any other order
-that Branch offers for chains of frames applies without a change here.
+a relation with A = 0 and B = 1. The chronological plan on it is the block Cholesky sweep (block Thomas). Branch's cyclic plan for
+chains of states does not apply: it joins segments, and a segment of this chain alone is not convex in its first state.
 """
 
 from functools import cache
