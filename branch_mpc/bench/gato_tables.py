@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from branch_mpc.bench.facts import versions
+from branch_mpc.bench.facts import provenance
 from branch_mpc.bench.start import start_configuration
 from branch_mpc.dynamics.host import HostDynamics
 from branch_mpc.mpc.device_facts import facts_of
@@ -86,7 +86,7 @@ def measure_tables(
     sizes = [(N, M) for N in (HORIZONS[:2] if quick else HORIZONS) for M in (BATCHES[:1] if quick else BATCHES)]
     budget = 0.05 if quick else 0.5
     tables: dict[str, Any] = {"device": facts_of(target).name, "iterations": ITERATIONS, "boundary": "device", "quick": quick}
-    tables |= {"published_source": published("gato_timing")["source"], "versions": versions()}
+    tables |= {"published_source": published("gato_timing")["source"], **provenance()}
     tables |= {"merit_launch": [], "stages": [], "pcg_iterations": [], "direct_against_pcg": [], "quality": []}
     for N, M in sizes:
         progress(f"{ticks[0].articulation.name}, N {N}, M {M}")
