@@ -7,7 +7,8 @@ import numpy as np
 
 from branch_mpc.oracle.random_trees import random_articulation
 from branch_mpc.oracle.spatial import skew
-from branch_mpc.robot.tree_model import TreeModel, checked_tree, tree_of_articulation
+from branch_mpc.robot.tree_checks import checked_tree
+from branch_mpc.robot.tree_model import TreeModel, tree_of_articulation
 
 
 def rotation_of(axis: np.ndarray, angle: float) -> np.ndarray:

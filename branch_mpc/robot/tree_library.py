@@ -16,7 +16,8 @@ import numpy as np
 from branch_mpc.errors import RobotError
 from branch_mpc.robot.from_urdf import snapped_rotation
 from branch_mpc.robot.library import load_robot, ready_configuration, robot_names
-from branch_mpc.robot.tree_model import TreeModel, checked_tree, tree_of_articulation
+from branch_mpc.robot.tree_checks import checked_tree
+from branch_mpc.robot.tree_model import TreeModel, tree_of_articulation
 
 REMEDY = "install the optional packages: pip install 'branch_mpc[robots]'"
 # A limit wider than this turns more than a full revolution either way: it is no limit for a pose.
@@ -112,14 +113,9 @@ def tree_from_pinocchio(
     joints = range(shift, model.njoints)
     kinds, axes = zip(*(_joint(model, joint, name) for joint in joints), strict=True)
     moving = [joint for joint, kind in zip(joints, kinds, strict=True) if kind != "free"]
-    lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
-    for joint in moving:
-        low, high = model.lowerPositionLimit[model.joints[joint].idx_q], model.upperPositionLimit[model.joints[joint].idx_q]
-        if high - low < _TURNS and "RUB" not in model.joints[joint].shortname():
-            lower[model.joints[joint].idx_v], upper[model.joints[joint].idx_v] = low, high
-    bounds = [(lower[model.joints[joint].idx_v], upper[model.joints[joint].idx_v]) for joint in moving]
-    wanted = start or [0.0] * len(moving)
-    nominal = [float(np.clip(value, *bound)) for value, bound in zip(wanted, bounds, strict=True)]
+    lower, upper = _limits(model, moving)
+    places = [model.joints[joint].idx_v for joint in moving]
+    nominal = np.clip(start or [0.0] * len(moving), lower[places], upper[places])
     frames = [_frame(model, effector, name) for effector in effectors]
     bodies = list(model.inertias)[shift:]
     tree = TreeModel(
@@ -142,6 +138,16 @@ def tree_from_pinocchio(
         effector_translation=np.array([frame.placement.translation for frame in frames]).reshape(-1, 3),
     )
     return checked_tree(tree)
+
+
+def _limits(model: Any, moving: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper joint positions in tangent coordinates; infinite where there is none or it is no limit for a pose."""
+    lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
+    for joint in moving:
+        low, high = model.lowerPositionLimit[model.joints[joint].idx_q], model.upperPositionLimit[model.joints[joint].idx_q]
+        if high - low < _TURNS and "RUB" not in model.joints[joint].shortname():
+            lower[model.joints[joint].idx_v], upper[model.joints[joint].idx_v] = low, high
+    return lower, upper
 
 
 def _joint(model: Any, joint: int, name: str) -> tuple[str, np.ndarray]:
