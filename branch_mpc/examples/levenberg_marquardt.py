@@ -71,9 +71,11 @@ class Poses:
         q, pose, S, joints = self._rows
         self.kinematics.forward(q, pose, S, joints, active)
 
-    def move(self, step: wp.array) -> None:
-        """Move q along tangents, (instances, frames, dof): one launch."""
-        self.kinematics.retract(self._rows[0], step.reshape((self.instances * self.frames, self.tree.dof)), self._rows[0])
+    def advance(self, base: wp.array, step: wp.array) -> None:
+        """Set q to `base` moved along tangents, (instances, frames, dof), and refresh what follows from it: one launch."""
+        rows = self.instances * self.frames
+        q, pose, S, joints = self._rows
+        self.kinematics.advance(base.reshape(tuple(q.shape)), step.reshape((rows, self.tree.dof)), q, pose, S, joints)
 
 
 class Search:
@@ -130,8 +132,7 @@ class Search:
             solver.linearize()
             solver.factor()
             solver.solve()
-            poses.move(step)
-            poses.forward()
+            poses.advance(self.accepted, step)
             solver.evaluate()
             self._settle(iteration)
             if iteration + 1 < settings.iterations:

@@ -126,6 +126,53 @@ def forward_bodies(
         write_joints(table, q, row, body, joints)
 
 
+@wp.func
+def turned(rotation: wp.quatf, turn: wp.vec3f):
+    """Return exp(turn) times a rotation, a unit quaternion."""
+    angle = wp.length(turn)
+    result = rotation
+    if angle > TINY:
+        result = wp.quat_from_axis_angle(turn / angle, angle) * rotation
+    return wp.normalize(result)
+
+
+@wp.func
+def write_moved(
+    table: TreeTable,
+    q: wp.array(dtype=wp.float32, ndim=2),
+    step: wp.array(dtype=wp.float32, ndim=2),
+    row: int,
+    body: int,
+    moved: wp.array(dtype=wp.float32, ndim=2),
+):
+    """Write the coordinates of one joint after a step."""
+    i, j = table.coordinate[body], table.dof[body]
+    if table.kinds[body] == FREE:
+        rotation = wp.quatf(q[row, i + 3], q[row, i + 4], q[row, i + 5], q[row, i + 6])
+        rotation = turned(rotation, wp.vec3f(step[row, j + 3], step[row, j + 4], step[row, j + 5]))
+        for k in range(3):
+            moved[row, i + k] = q[row, i + k] + step[row, j + k]
+        for k in range(4):
+            moved[row, i + 3 + k] = rotation[k]
+    else:
+        moved[row, i] = q[row, i] + step[row, j]
+
+
+@wp.func
+def moved_transform(table: TreeTable, q: wp.array(dtype=wp.float32, ndim=2), step: wp.array(dtype=wp.float32, ndim=2), row: int, body: int):
+    """Return the frame of a body in that of its parent after a step."""
+    i, j, kind = table.coordinate[body], table.dof[body], table.kinds[body]
+    if kind == FREE:
+        position = wp.vec3f(q[row, i] + step[row, j], q[row, i + 1] + step[row, j + 1], q[row, i + 2] + step[row, j + 2])
+        rotation = wp.quatf(q[row, i + 3], q[row, i + 4], q[row, i + 5], q[row, i + 6])
+        moved = wp.transformf(position, turned(rotation, wp.vec3f(step[row, j + 3], step[row, j + 4], step[row, j + 5])))
+    elif kind == REVOLUTE:
+        moved = wp.transformf(wp.vec3f(), wp.quat_from_axis_angle(table.axis[body], q[row, i] + step[row, j]))
+    else:
+        moved = wp.transformf((q[row, i] + step[row, j]) * table.axis[body], wp.quat_identity(dtype=wp.float32))
+    return table.placement[body] * moved
+
+
 @wp.kernel(**OPTIONS)
 def retract(
     table: TreeTable,
@@ -136,20 +183,54 @@ def retract(
 ):
     """Move q along a tangent: joints by their numbers, a free base by translation and by exp of the turn."""
     row, body = wp.tid()
-    i, j = table.coordinate[body], table.dof[body]
-    if table.kinds[body] != FREE:
-        moved[row, i] = q[row, i] + step[row, j]
-        return
-    turn = wp.vec3f(step[row, j + 3], step[row, j + 4], step[row, j + 5])
-    angle = wp.length(turn)
-    rotation = wp.quatf(q[row, i + 3], q[row, i + 4], q[row, i + 5], q[row, i + 6])
-    if angle > TINY:
-        rotation = wp.quat_from_axis_angle(turn / angle, angle) * rotation
-    rotation = wp.normalize(rotation)
-    for k in range(3):
-        moved[row, i + k] = q[row, i + k] + step[row, j + k]
-    for k in range(4):
-        moved[row, i + 3 + k] = rotation[k]
+    write_moved(table, q, step, row, body, moved)
+
+
+@wp.kernel(**OPTIONS)
+def advance_rows(
+    table: TreeTable,
+    q: wp.array(dtype=wp.float32, ndim=2),  # (rows, coordinates)
+    step: wp.array(dtype=wp.float32, ndim=2),  # (rows, dof) tangent
+    # outputs
+    moved: wp.array(dtype=wp.float32, ndim=2),  # (rows, coordinates), another array than q
+    pose: wp.array(dtype=wp.transformf, ndim=2),  # (rows, bodies) at `moved`
+    S: wp.array(dtype=wp.spatial_vectorf, ndim=2),  # (rows, dof)
+    joints: wp.array(dtype=wp.float32, ndim=2),  # (rows, dof)
+):
+    """`retract` and `forward_rows` in one launch."""
+    row = wp.tid()
+    for body in range(table.parents.shape[0]):
+        frame = moved_transform(table, q, step, row, body)
+        if table.parents[body] >= 0:
+            frame = pose[row, table.parents[body]] * frame
+        pose[row, body] = frame
+        write_moved(table, q, step, row, body, moved)
+        write_subspace(table, frame, row, body, S)
+        write_joints(table, moved, row, body, joints)
+
+
+@wp.kernel(**OPTIONS)
+def advance_bodies(
+    table: TreeTable,
+    q: wp.array(dtype=wp.float32, ndim=2),
+    step: wp.array(dtype=wp.float32, ndim=2),
+    # outputs
+    moved: wp.array(dtype=wp.float32, ndim=2),
+    pose: wp.array(dtype=wp.transformf, ndim=2),
+    S: wp.array(dtype=wp.spatial_vectorf, ndim=2),
+    joints: wp.array(dtype=wp.float32, ndim=2),
+):
+    """A thread per (row, body), as `forward_bodies`. As `advance_rows`."""
+    row, body = wp.tid()
+    frame = moved_transform(table, q, step, row, body)
+    above = table.parents[body]
+    while above >= 0:
+        frame = moved_transform(table, q, step, row, above) * frame
+        above = table.parents[above]
+    pose[row, body] = frame
+    write_moved(table, q, step, row, body, moved)
+    write_subspace(table, frame, row, body, S)
+    write_joints(table, moved, row, body, joints)
 
 
 @wp.kernel(**OPTIONS)

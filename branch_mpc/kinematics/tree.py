@@ -79,6 +79,30 @@ class TreeKinematics:
         self._check("moved", moved, tuple(q.shape))
         wp.launch(kernels.retract, (q.shape[0], self.tree.bodies), [self.table, q, step, moved], device=self.device, block_dim=128)
 
+    def advance(self, q: wp.array, step: wp.array, moved: wp.array, pose: wp.array, S: wp.array, joints: wp.array) -> None:
+        """`retract` into `moved`, another array than q, and `forward` there: one launch.
+
+        Raises:
+            ProblemError: Shapes or types that do not fit the robot, or `moved` is q.
+        """
+        rows, tree = q.shape[0], self.tree
+        for label, array, width, dtype in (
+            ("q", q, tree.coordinates, wp.float32),
+            ("step", step, tree.dof, wp.float32),
+            ("moved", moved, tree.coordinates, wp.float32),
+            ("pose", pose, tree.bodies, wp.transformf),
+            ("S", S, tree.dof, wp.spatial_vectorf),
+            ("joints", joints, tree.dof, wp.float32),
+        ):
+            self._check(label, array, (rows, width), dtype)
+        if moved.ptr == q.ptr:
+            raise ProblemError("moved and q are one array", "give another array: other threads still read q")
+        inputs = [self.table, q, step, moved, pose, S, joints]
+        if self.device.is_cpu:
+            wp.launch(kernels.advance_rows, rows, inputs, device=self.device)
+        else:
+            wp.launch(kernels.advance_bodies, (rows, tree.bodies), inputs, device=self.device, block_dim=128)
+
     def inertias(self, pose: wp.array, result: wp.array) -> None:
         """Write the spatial inertias of all bodies about the world origin, shape (rows, bodies) spatial_matrixf: one launch.
 

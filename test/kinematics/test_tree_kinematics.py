@@ -58,6 +58,29 @@ def test_inertias_and_retraction_equal_the_twins(free: bool) -> None:
         assert np.abs(device_q.numpy()[row] - twin.retract(tree, q[row], step[row])).max() < FLOAT32
 
 
+@pytest.mark.parametrize("free", [False, True], ids=["fixed", "free"])
+def test_advance_is_retract_and_forward(free: bool) -> None:
+    """Moving and refreshing in one launch, by a thread a row and by a thread a body, equals the two launches."""
+    tree, q = _tree(13, free)
+    kinematics, device_q = TreeKinematics(tree), wp.array(q, dtype=wp.float32)
+    step = wp.array(0.3 * np.random.default_rng(5).normal(size=(ROWS, tree.dof)), dtype=wp.float32)
+
+    def outputs() -> list[wp.array]:
+        shapes = ((tree.coordinates, wp.float32), (tree.bodies, wp.transformf), (tree.dof, wp.spatial_vectorf), (tree.dof, wp.float32))
+        return [wp.zeros((ROWS, width), dtype=dtype) for width, dtype in shapes]
+
+    expected, by_rows, by_bodies = outputs(), outputs(), outputs()
+    kinematics.retract(device_q, step, expected[0])
+    kinematics.forward(*expected)
+    kinematics.advance(device_q, step, *by_rows)
+    wp.launch(kernels.advance_bodies, (ROWS, tree.bodies), [kinematics.table, device_q, step, *by_bodies], device="cpu")
+    for found in (by_rows, by_bodies):
+        for have, want in zip(found, expected, strict=True):
+            assert np.abs(have.numpy() - want.numpy()).max() < FLOAT32
+    with pytest.raises(ProblemError, match="one array"):
+        kinematics.advance(device_q, step, device_q, *by_rows[1:])
+
+
 def test_inactive_rows_are_left_alone() -> None:
     """Rows of value 0 in `active` keep what they had."""
     tree, q = _tree(9, False)
