@@ -46,9 +46,22 @@ def imported(root: Path) -> dict[Path, list[tuple[int, str]]]:
     return {path.relative_to(package): list(imports(path, ".".join(path.parent.relative_to(root).parts))) for path in paths}
 
 
+def is_peer(path: Path) -> bool:
+    """Whether a file drives another library for a comparison: nobody else imports it, and it reports what is not installed."""
+    return path.name.startswith("peers_")
+
+
+@pytest.fixture(scope="session")
+def peer_imports(imported: dict[Path, list[tuple[int, str]]]) -> set[str]:
+    """Top-level names that only comparisons with peers import."""
+    names = {name.split(".")[0] for path, found in imported.items() if is_peer(path) for _, name in found}
+    return names - set(sys.stdlib_module_names) - {"branch_mpc"}
+
+
 @pytest.fixture(scope="session")
 def third_party(root: Path, imported: dict[Path, list[tuple[int, str]]]) -> set[str]:
-    """Top-level names of what the package and the launch files import from elsewhere."""
-    names = {name.split(".")[0] for found in imported.values() for _, name in found}
+    """Top-level names of what the package and the launch files import from elsewhere; not what only a comparison with a peer needs."""
+    needed = {path: found for path, found in imported.items() if not is_peer(path)}
+    names = {name.split(".")[0] for found in needed.values() for _, name in found}
     names |= {name.split(".")[0] for path in root.glob("launch/*.py") for _, name in imports(path, "")}
     return names - set(sys.stdlib_module_names) - {"branch_mpc"}

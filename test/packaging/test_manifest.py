@@ -91,6 +91,14 @@ def test_every_import_can_be_installed_by_pip(declared: dict[str, Any], third_pa
     assert {name.lower() for name in pypi} - available == set()
 
 
+def test_every_peer_is_in_its_extra_or_known_to_be_elsewhere(declared: dict[str, Any], peer_imports: set[str]) -> None:
+    """What comparisons import is in the extra [peers], comes with one of its packages, or is not on PyPI."""
+    listed = {re.match(r"[\w.-]+", requirement)[0].lower().replace("-", "_") for requirement in declared["extras_require"]["peers"]}
+    elsewhere = {"pyroki", "jaxls"}  # public repositories
+    with_others = {"torch", "numpy", "warp"}  # of pytorch-kinematics; of this package
+    assert peer_imports - listed - elsewhere - with_others == set()
+
+
 def test_no_ros_wheel_is_forced_on_anybody(declared: dict[str, Any], root: Path) -> None:
     """ROS wheels are in the extra [ros] only: a Jetson has none, and a sourced ROS must not be covered by them."""
     assert not [name for name in declared["install_requires"] if name.startswith("ros-")]
