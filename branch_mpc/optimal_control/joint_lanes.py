@@ -102,7 +102,8 @@ auto barrier = [&](real d, real sign, real& product, real& extra, real& slope, r
 # A joint's constants stay in registers; the rest is read where it is used.
 TABLE_READ = """
 const Four* const rows = (const Four*)table.data + j;
-const Four t0 = rows[0], t1 = rows[8], t2 = rows[16], t3 = rows[24], t4 = rows[32], t5 = rows[40], t6 = rows[48], t7 = rows[56], t8 = rows[64];
+const Four t0 = rows[0], t1 = rows[8], t2 = rows[16], t3 = rows[24], t4 = rows[32];
+const Four t5 = rows[40], t6 = rows[48], t7 = rows[56], t8 = rows[64];
 const real Rt[9] = {t0.x, t0.y, t0.z, t0.w, t1.x, t1.y, t1.z, t1.w, t2.x};
 const V3 place = {t2.y, t2.z, t2.w}, center = {t3.y, t3.z, t3.w}, tool_offset = {t7.x, t7.y, t7.z}, gravity = {t8.x, t8.y, t8.z};
 const S6 inertia = {t4.x, t4.y, t4.z, t4.w, t5.x, t5.y};
@@ -118,7 +119,8 @@ const real rest = on ? nominal.data[jj] : real(0);
 # Of knot `k` of problem `problem`; `last` is its last knot.
 KNOT_READ = """
 const bool last = k == knots - 1;
-const real w_tool = last ? weights.data[1] : weights.data[0], w_u = last ? real(0) : weights.data[3], b_u = last ? real(0) : weights.data[7];
+const real w_tool = last ? weights.data[1] : weights.data[0];
+const real w_u = last ? real(0) : weights.data[3], b_u = last ? real(0) : weights.data[7];
 const V3 goal = {targets.data[3 * k], targets.data[3 * k + 1], targets.data[3 * k + 2]};
 const real* const world = wrenches.data + (size_t)problem * 6;
 const V3 force = {world[0], world[1], world[2]}, moment = {world[3], world[4], world[5]};
@@ -130,7 +132,11 @@ sine_cosine(revolute * q, s, c);
 real R[9];
 V3 p = place + V3{Rt[2], Rt[5], Rt[8]} * ((1 - revolute) * q);
 WP_PRAGMA_UNROLL
-for (int r = 0; r < 3; ++r) { R[3 * r] = c * Rt[3 * r] + s * Rt[3 * r + 1]; R[3 * r + 1] = c * Rt[3 * r + 1] - s * Rt[3 * r]; R[3 * r + 2] = Rt[3 * r + 2]; }
+for (int r = 0; r < 3; ++r) {
+    R[3 * r] = c * Rt[3 * r] + s * Rt[3 * r + 1];
+    R[3 * r + 1] = c * Rt[3 * r + 1] - s * Rt[3 * r];
+    R[3 * r + 2] = Rt[3 * r + 2];
+}
 WP_PRAGMA_UNROLL
 for (int o = 1; o < 8; o *= 2) {
     real U[9], N[9];
@@ -253,7 +259,8 @@ real r[n];
 WP_PRAGMA_UNROLL
 for (int i = 0; i < n; ++i) {
     const Four A = Sv[i * 5], B = Sv[i * 5 + 1], C = Sv[i * 5 + 2], D = Sv[i * 5 + 3], E = Sv[i * 5 + 4];
-    const V3 zi = {A.x, A.y, A.z}, li = {A.w, B.x, B.y}, di = {B.z, B.w, C.x}, dli = {C.y, C.z, C.w}, ddi = {D.x, D.y, D.z}, ddli = {D.w, E.x, E.y};
+    const V3 zi = {A.x, A.y, A.z}, li = {A.w, B.x, B.y}, di = {B.z, B.w, C.x};
+    const V3 dli = {C.y, C.z, C.w}, ddi = {D.x, D.y, D.z}, ddli = {D.w, E.x, E.y};
     r[i] = E.w;
     const real m_ij = dot3(zi, t1n) + dot3(li, t1f);
     // row i of column j: i no farther out than j; row j of column i: i nearer the base
@@ -276,7 +283,10 @@ warp_sync();
     real cq[4 * WORDS], cv[4 * WORDS_U], ca[4 * WORDS_U];
     auto words = [&](real* to, const real* from, int count) {
         WP_PRAGMA_UNROLL
-        for (int i = 0; i < count; ++i) { const Four f = ((const Four*)from)[i]; to[4 * i] = f.x; to[4 * i + 1] = f.y; to[4 * i + 2] = f.z; to[4 * i + 3] = f.w; }
+        for (int i = 0; i < count; ++i) {
+            const Four f = ((const Four*)from)[i];
+            to[4 * i] = f.x; to[4 * i + 1] = f.y; to[4 * i + 2] = f.z; to[4 * i + 3] = f.w;
+        }
     };
     words(cq, Gk + column * GS, WORDS); words(cv, Gk + (n + column) * GS, WORDS_U); words(ca, Gk + (2 * n + column) * GS, WORDS_U);
     real gq = slope_q + tool_root * (cq[n] * e.x + cq[n + 1] * e.y + cq[n + 2] * e.z), gv = slope_v, ga = real(0);

@@ -176,7 +176,8 @@ def _merit(n: int) -> Any:
         storage = wp.tile_empty(shape=BLOCK, dtype=float, storage="shared")
         problems, knots, candidates = X.shape[0], X.shape[1], costs.shape[1]
         lane_cost(
-            X, A, dX, dA, wrenches, targets, weights, nominal, pending, table, costs, alpha, index, candidates, group, problems, knots, storage
+            X, A, dX, dA, wrenches, targets, weights, nominal, pending, table, costs, alpha, index, candidates, group, problems, knots,
+            storage,
         )
 
     return tracking_lane_merit

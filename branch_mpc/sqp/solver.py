@@ -4,6 +4,9 @@ Unknowns per knot are x_k = [q_k; v_k] and a_k; x_{k+1} = A x_k + B a_k is linea
 iterate and the merit is the objective itself. One iteration linearises every knot, solves the quadratic problem
 through Branch, tries the full step and, only if that is refused, the halvings down to 2^-7; if all are refused, or
 a pivot failed, the damping is raised and the problem is factored again, up to `retries` times.
+
+On CUDA serial arms of up to eight joints are linearised with a lane per joint, and in float32 under the fused schedule arms of up to
+seven joints run all their iterations in one launch (`block_iteration`); everything else is a sequence of launches.
 """
 
 from collections.abc import Callable
@@ -14,11 +17,16 @@ import warp as wp
 
 import branch_mpc.branch as br
 from branch_mpc.errors import DeviceError, SettingError
+from branch_mpc.optimal_control.joint_table import is_serial_arm, joint_table
 from branch_mpc.optimal_control.kernels import REAL, TrackingKernels, tracking_kernels
+from branch_mpc.optimal_control.lane_kernels import BLOCK as LANE_BLOCK
+from branch_mpc.optimal_control.lane_kernels import lane_kernels
 from branch_mpc.optimal_control.lanes import LANES
 from branch_mpc.optimal_control.tracking_code import weight_vector
 from branch_mpc.optimal_control.weights import CostWeights
 from branch_mpc.robot.articulation import Articulation
+from branch_mpc.sqp import block_kernels
+from branch_mpc.sqp.block_iteration import KEEP, NAMES, ROLL_OUT, SHIFT, BlockShape, IterationArrays, block_shape, iteration_kernel
 from branch_mpc.sqp.kernels import CANDIDATES, sqp_kernels
 
 
@@ -111,10 +119,23 @@ class SqpSolver:
         lanes = LANES if self.device.is_cpu and dtype == "float32" else 1
         self._kernels: TrackingKernels = tracking_kernels(articulation, weights, dtype, lanes=lanes)
         self._loop = sqp_kernels(self._real)
+        self._choose_lanes(order, schedule)
         self.linear = br.compile(*self._plan(order, schedule), device=str(self.device), dtype=self._real)
         self.dX, self.dA = (self.linear.solution(block) for block in self._blocks)
         self.set_weights(weights)
         self.nominal.assign(np.zeros(articulation.dof) if nominal is None else nominal)
+
+    def _choose_lanes(self, order: str, schedule: str) -> None:
+        """Lanes exist on CUDA and on fibers (for tests): a lane per joint for terms and merit, a block for whole iterations."""
+        self._lanes = self.device.is_cuda or bool(getattr(wp.config, "enable_cpu_blocks", False))
+        arm, n = self.articulation, self.articulation.dof
+        self._joint_lanes = lane_kernels(n) if self._lanes and self._real is wp.float32 and is_serial_arm(arm) else None
+        self.block: BlockShape | None = None
+        """Shape of the block that runs a problem's iterations in one launch; None where they are launches of their own."""
+        if self._joint_lanes is not None:
+            self._table = wp.array(joint_table(arm, self._margins), dtype=wp.float32, device=self.device)
+            if (order, schedule) == ("chronological", "fused"):
+                self.block = block_shape(n, self.knots, self.batch, self.device.sm_count if self.device.is_cuda else 1)
 
     def _allocate(self) -> None:
         """Allocate every array of the solver; nothing is allocated later."""
@@ -165,13 +186,50 @@ class SqpSolver:
 
     def launch_rollout(self) -> None:
         """Launch X from x0 and A."""
-        wp.launch(self._loop["rollout"], dim=self.batch, inputs=[self.x0, self.A, self._step_array], outputs=[self.X], device=self.device)
+        kernel, dim = self._loop["rollout"], (self.batch,)
+        if self._lanes:
+            kernel, dim = block_kernels.block_kernels(self._real)["rollout"], (self.batch, self.articulation.dof)
+        wp.launch(kernel, dim=dim, inputs=[self.x0, self.A, self._step_array], outputs=[self.X], device=self.device)
+
+    def launch_solve(self) -> None:
+        """Launch the roll-out of A and the iterations of a solve."""
+        if self.block is not None:
+            self.launch_block(ROLL_OUT, self.iterations)
+            return
+        self.launch_rollout()
+        for _ in range(self.iterations):
+            self.launch_iteration()
+
+    def launch_shifted(self, best: wp.array, shift: wp.array) -> None:
+        """Launch the start from the previous plan, the roll-out and the iterations of a solve; only where `block` is not None.
+
+        Args:
+            best: Accelerations of the previous plan, shape (N-1, n).
+            shift: Knots between the starts of the plans, shape (1,); negative: no previous plan.
+        """
+        self.launch_block(SHIFT, self.iterations, best, shift)
+
+    def launch_block(self, start: int, iterations: int, best: wp.array | None = None, shift: wp.array | None = None) -> None:
+        """Launch iterations as one kernel; see `block_iteration`."""
+        assert self.block is not None
+        arrays, linear = IterationArrays(), self.linear
+        own = {"table": self._table, "step": self._step_array, "active": linear.active, "pivot_failed": linear.pivot_failed}
+        own |= {"gradient": linear.gradient, "predicted_decrease": linear.predicted_decrease}
+        for name in NAMES:
+            setattr(arrays, name, own[name] if name in own else getattr(self, name))
+        plan = [self.A[0] if best is None else best, self._step_array if shift is None else shift]
+        inputs = [arrays, *plan, start, iterations, self.retries]
+        kernel = iteration_kernel(self.block)
+        wp.launch_tiled(kernel, dim=[self.batch], inputs=inputs, device=self.device, block_dim=self.block.threads)
 
     def launch_iteration(self) -> None:
         """Launch one SQP iteration on (X, A); captured into a graph by the caller."""
+        if self.block is not None:
+            self.launch_block(KEEP, 1)
+            return
         self.launch_terms()
         outputs = [self.linear.active, self.merit, self.spread, self.step_size]
-        self._launch(self._loop["begin"], self.batch, [self.costs], outputs)
+        self._launch_loop("begin", [self.costs], outputs)
         for attempt in range(1 + self.retries):
             self.launch_direction()
             for first, count in ((0, 1), (1, CANDIDATES - 1)):
@@ -180,8 +238,11 @@ class SqpSolver:
 
     def launch_terms(self) -> None:
         """Launch the linearisation: H, g and cost of every knot at (X, A)."""
-        groups = self._kernels.groups(self.batch, self.knots)
-        self._launch(self._kernels.terms, groups, [self.X, self.A, *self._data], [self.H, self.g, self.costs])
+        inputs, outputs = [self.X, self.A, *self._data], [self.H, self.g, self.costs]
+        if self._joint_lanes is not None:
+            self._launch_tiled(self._joint_lanes.terms, [self._joint_lanes.groups(self.batch, self.knots)], [*inputs, self._table], outputs)
+            return
+        self._launch(self._kernels.terms, self._kernels.groups(self.batch, self.knots), inputs, outputs)
 
     def launch_direction(self) -> None:
         """Launch factorisation and solve of the quadratic problem of every active problem: the step (dX, dA)."""
@@ -190,16 +251,19 @@ class SqpSolver:
 
     def launch_merit(self, first: int, count: int) -> None:
         """Launch the costs of the candidates 2^-first, ..., 2^-(first + count - 1) of every active problem."""
-        groups = self._kernels.groups(self.batch, self.knots)
         inputs = [self.X, self.A, self.dX, self.dA, *self._data, self.linear.active, first]
-        self._launch(self._kernels.merit, (count, groups), inputs, [self.candidate_costs])
+        if self._joint_lanes is not None:
+            dim = [count, self._joint_lanes.groups(self.batch, self.knots)]
+            self._launch_tiled(self._joint_lanes.merit, dim, [*inputs, self._table], [self.candidate_costs])
+            return
+        self._launch(self._kernels.merit, (count, self._kernels.groups(self.batch, self.knots)), inputs, [self.candidate_costs])
 
     def _launch_line_search(self, first: int, count: int, attempt: int) -> None:
         linear = self.linear
         model = [linear.predicted_decrease, linear.gradient, linear.pivot_failed]
         inputs = [self.candidate_costs, self.spread, *model, self.dX, self.dA, first, count, attempt]
         outputs = [linear.active, self.merit, self.step_size, self.damping, self.kkt, self.X, self.A]
-        self._launch(self._loop["line_search"], self.batch, inputs, outputs)
+        self._launch_loop("line_search", inputs, outputs)
 
     @property
     def _data(self) -> list[wp.array]:
@@ -208,6 +272,16 @@ class SqpSolver:
 
     def _launch(self, kernel: object, dim: int | tuple[int, ...], inputs: list, outputs: list) -> None:
         wp.launch(kernel, dim=dim, inputs=inputs, outputs=outputs, device=self.device, block_dim=self.merit_block)
+
+    def _launch_tiled(self, kernel: object, dim: list[int], inputs: list, outputs: list, block: int = LANE_BLOCK) -> None:
+        wp.launch_tiled(kernel, dim=dim, inputs=inputs, outputs=outputs, device=self.device, block_dim=block)
+
+    def _launch_loop(self, name: str, inputs: list, outputs: list) -> None:
+        """Launch a kernel of the loop: a thread a problem on the CPU, a warp a problem where there are lanes."""
+        if self._lanes:
+            self._launch_tiled(block_kernels.block_kernels(self._real)[name], [self.batch], inputs, outputs, block_kernels.BLOCK)
+        else:
+            self._launch(self._loop[name], self.batch, inputs, outputs)
 
     def capture(self, launches: Callable[[], None]) -> Callable[[], None]:
         """Record launches once and return a function that replays them."""
@@ -245,13 +319,7 @@ class SqpSolver:
         """Roll out and iterate on the arrays as they are, through a graph captured on the first call."""
         if not hasattr(self, "_graph"):
             warm = self.A.numpy().copy(), self.damping.numpy().copy()
-
-            def launches() -> None:
-                self.launch_rollout()
-                for _ in range(self.iterations):
-                    self.launch_iteration()
-
-            self._graph = self.capture(launches)
+            self._graph = self.capture(self.launch_solve)
             self.A.assign(warm[0])
             self.damping.assign(warm[1])
         self._graph()
