@@ -45,11 +45,17 @@ class AccelerationForm:
 
     def launch_warm_start(self, kernels: TickKernels, best: wp.array, d: Views, out: Views) -> None:
         """Launch the shift of the previous plan's accelerations and the roll-out of the states."""
+        if self.solver.block is not None:
+            self._previous = best, d["shift"]  # the block that iterates begins with both
+            return
         wp.launch(kernels.warm_start, dim=self.solver.batch, inputs=[best, d["shift"]], outputs=[self.solver.A], device=self._device)
         self.solver.launch_rollout()
 
     def launch_iterations(self, variant: str) -> None:
         """Launch the SQP iterations of a tick."""
+        if self.solver.block is not None:
+            self.solver.launch_shifted(*self._previous)
+            return
         for _ in range(self._iterations):
             self.solver.launch_iteration()
 

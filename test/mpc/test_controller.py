@@ -11,9 +11,10 @@ from branch_mpc.mpc.controller import PREDICTION_SUBSTEP, Controller
 from branch_mpc.mpc.kernels import tick_kernels
 from branch_mpc.mpc.plan import JointSample, SolveStatus
 from branch_mpc.mpc.sent_commands import SEGMENTS
-from branch_mpc.mpc.settings import MpcSettings
+from branch_mpc.mpc.settings import MpcSettings, PolicySettings
 from branch_mpc.optimal_control.lanes import LANES
 from branch_mpc.optimal_control.reference import Approach, Hold, figure8_for, window
+from branch_mpc.optimal_control.weights import CostWeights
 from branch_mpc.plant import SimulatedArm
 from branch_mpc.robot import load_robot, ready_configuration
 
@@ -174,3 +175,26 @@ def test_wrong_shapes_are_a_named_error():
     controller, arm, _ = start()
     with pytest.raises(SettingError, match=r"targets \(3, 3\).*give targets \(32, 3\)"):
         controller.step(sample(arm), 0.0, np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda:0", marks=pytest.mark.cuda)])
+def test_ticks_in_one_launch_equal_the_launches(device, monkeypatch):
+    """Where a block shifts the plan, rolls out and iterates in one launch, the torques of six ticks, on and between knots of the
+    previous plan, equal the CPU's to float32 rounding."""
+    if device != "cpu" and not wp.is_cuda_available():
+        pytest.skip("Warp finds no CUDA device")
+    plain = MpcSettings(knots=6, batch=3, device="cpu", weights=CostWeights(tool_position=2.0, tool_position_terminal=50.0))
+    fused = dataclasses.replace(plain, device=device, policy=PolicySettings(schedule="fused"))
+    plans = []
+    for blocks, settings in ((False, plain), (True, fused)):
+        with monkeypatch.context() as patch:
+            patch.setattr(wp.config, "enable_cpu_blocks", blocks)
+            controller, reference = Controller(ROBOT, settings), figure8_for("indy7")
+            assert (controller._solver.block is not None) == blocks
+            controller.reset(JointSample(0.0, Q, np.zeros(6)))
+            times = (0.0, 0.01, 0.0125, 0.02, 0.047, 0.05)
+            plans.append([controller.step(JointSample(t, Q + 0.01 * t, np.zeros(6)), t, window(reference, t, 6, STEP)) for t in times])
+    for expected, plan in zip(*plans, strict=True):
+        assert plan.row == expected.row
+        assert np.abs(plan.torque - expected.torque).max() < 1e-3 * np.abs(expected.torque).max()
+        assert np.isclose(plan.merit, expected.merit, rtol=1e-4, atol=1e-5)
